@@ -1,0 +1,76 @@
+# Compiler flags, the LLVM/MLIR archives, and dlc_library(), which every folder uses to declare itself.
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2")
+# The oldest CPU served is x86-64-v3. Nothing is contracted unless the source says fma.
+add_compile_options(-march=x86-64-v3 -ffp-contract=off -ffunction-sections -fdata-sections
+                    -Wall -Wextra -Wno-unused-parameter -fno-semantic-interposition)
+find_program(DLC_CCACHE ccache)
+if(DLC_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
+      CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${DLC_CCACHE})
+endif()
+add_link_options(-fuse-ld=lld -Wl,--gc-sections)
+find_package(Threads REQUIRED)
+
+set(DLC_LLVM_ROOT /usr/lib/llvm-19 CACHE PATH "LLVM 19 with MLIR's headers and archives")
+find_program(DLC_LLVM_TBLGEN llvm-tblgen PATHS ${DLC_LLVM_ROOT}/bin NO_DEFAULT_PATH REQUIRED)
+find_program(DLC_MLIR_TBLGEN mlir-tblgen PATHS ${DLC_LLVM_ROOT}/bin NO_DEFAULT_PATH REQUIRED)
+
+# The archives themselves: the exported CMake targets would pull in the shared libLLVM.
+file(GLOB _mlir_archives ${DLC_LLVM_ROOT}/lib/libMLIR*.a)
+file(GLOB _llvm_archives ${DLC_LLVM_ROOT}/lib/libLLVM*.a)
+list(FILTER _mlir_archives EXCLUDE REGEX "CAPI|Runner|MLIRMlirOptMain$")
+add_library(dlc_mlir INTERFACE)
+target_include_directories(dlc_mlir SYSTEM INTERFACE ${DLC_LLVM_ROOT}/include)
+target_compile_options(dlc_mlir INTERFACE -fno-rtti -Wno-unused-parameter)
+target_link_libraries(dlc_mlir INTERFACE -Wl,--start-group ${_mlir_archives} ${_llvm_archives} -Wl,--end-group
+                      z zstd tinfo dl m Threads::Threads)
+
+# dlc_library(name [MLIR] [DIRS d...] [EXCLUDE regex] [DEPS lib...]): a static library of all .cpp files in DIRS
+# (default: the current folder, not its subfolders). MLIR grants the MLIR include path; only `dialects`, `compiler`,
+# `frontend/import`, `tools` and the compiler's tests may ask for it.
+function(dlc_library name)
+  cmake_parse_arguments(ARG "MLIR" "EXCLUDE" "DIRS;DEPS" ${ARGN})
+  if(NOT ARG_DIRS)
+    set(ARG_DIRS .)
+  endif()
+  set(sources)
+  foreach(dir ${ARG_DIRS})
+    file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${dir}/*.cpp)
+    list(APPEND sources ${found})
+  endforeach()
+  if(ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX ${ARG_EXCLUDE})
+  endif()
+  if(NOT sources)
+    message(FATAL_ERROR "dlc_library(${name}): no source")
+  endif()
+  add_library(${name} STATIC ${sources})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS} Threads::Threads)
+  if(ARG_MLIR)
+    target_link_libraries(${name} PUBLIC dlc_mlir)
+  endif()
+endfunction()
+
+# dlc_test(name DEPS lib...): a GoogleTest binary from name.cpp, registered with ctest.
+function(dlc_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if(NOT ARG_SOURCES)
+    set(ARG_SOURCES ${name}.cpp)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} gtest gtest_main Threads::Threads)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
