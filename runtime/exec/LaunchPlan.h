@@ -47,7 +47,7 @@ struct PlanStep {
   uint32_t info;      ///< index in infos()
   uint32_t extra;     ///< index of the parallel range (Kernel), source buffer (Copy)
 };
-static_assert(sizeof(PlanStep) == 32, "steps are read in order from one cache line per two");
+static_assert(sizeof(PlanStep) == 32, "two steps fill a cache line");
 
 /// Which part of a plan a step counts as.
 enum class StepClass : uint8_t { Kernel, Library, Other, Memory };
