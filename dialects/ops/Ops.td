@@ -1,0 +1,11 @@
+// All families, in the order of op ids and of the reference page.
+include "Elementwise.td"
+include "Logic.td"
+include "Activation.td"
+include "Reduce.td"
+include "View.td"
+include "Index.td"
+include "Contraction.td"
+include "Nn.td"
+include "Creation.td"
+include "Optim.td"
