@@ -168,6 +168,7 @@ TensorMeta Tensor::meta() const {
   m.wrapped = impl_->wrapped;
   m.sizes.append(sizes().begin(), sizes().end());
   m.strides.append(strides().begin(), strides().end());
+  m.offset = offset();
   return m;
 }
 

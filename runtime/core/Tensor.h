@@ -23,6 +23,8 @@ struct TensorMeta {
   bool wrapped = false;
   Dims sizes;
   Dims strides; // in elements
+  /// Elements from the start of the storage. Meta functions of views add to their operand's; others leave 0.
+  Dim offset = 0;
   int64_t dim() const { return static_cast<int64_t>(sizes.size()); }
   Dim numel() const {
     Dim n = 1;

@@ -81,6 +81,17 @@ Span<const OpInfo> opTable();
 /// Null if there is none of that name.
 const OpInfo *findOp(Str name);
 
+/// Random ops. The one rule of the stream: a call takes rngBlocks() Philox blocks of its generator, and element i of
+/// its result uses word i % 4 of block `offset + i / 4`. The dispatcher advances the user's generator and hands the
+/// kernel (and the recorder: the graph, as two i64 operands `seed, offset`) a generator positioned at the first block,
+/// so kernels read seed() and offset() and never call take(). Blocks: ceil(max(numel of result 0, numel of the first
+/// tensor argument) / 4).
+uint64_t rngBlocks(Span<const Arg<TensorMeta>> args, const MetaResult &result);
+
+/// Data-dependent ops (kDataDependent): the meta function leaves the sizes it cannot know at 0 and the kernel replaces
+/// the undefined `outs` with tensors of its own. Views (OpKind::View) have no kernel: the result is a view of argument
+/// 0's storage with the meta's sizes, strides and offset.
+
 /// The boxed arguments of `from` with every tensor replaced by its meta; the result points into `storage`.
 struct MetaArgs {
   explicit MetaArgs(Span<const Arg<Tensor>> from);

@@ -1,0 +1,211 @@
+// The gradient record of tensors: leaves, accumulators, views, in-place history.
+#include "runtime/autograd/Autograd.h"
+#include "runtime/op/Functional.h"
+#include <atomic>
+
+namespace dlc {
+namespace {
+
+/// Adds incoming gradients to the .grad of a leaf.
+class AccumulateNode final : public GradNode {
+public:
+  explicit AccumulateNode(TensorImpl *leaf) : leaf(leaf) { sequence -= int64_t(1) << 40; }
+  std::string name() const override { return "AccumulateGrad"; }
+  std::vector<Tensor> apply(std::vector<Tensor> grads, bool) override {
+    if (!leaf || !grads[0].defined())
+      return {};
+    Tensor self{Ref<TensorImpl>(leaf)};
+    Tensor &slot = gradMetaOf(self).grad;
+    const Tensor &g = grads[0];
+    if (slot.defined()) {
+      if (gradEnabled())
+        slot = ops::add(slot, g);
+      else
+        ops::add_(slot, g);
+      return {};
+    }
+    // Owned by nobody else and laid out densely: take it. Anything else may alias another gradient.
+    bool steal = g.impl()->refCount() == 1 && g.storage().refCount() == 1 && g.isContiguous();
+    slot = steal || gradEnabled() ? g : ops::clone(detach(g));
+    return {};
+  }
+  TensorImpl *leaf; // cleared when the leaf dies
+};
+
+/// The new history of a base one of whose views was written: the old gradient outside of the view, `inner`'s inside.
+class CopySlicesNode final : public GradNode {
+public:
+  CopySlicesNode(const Tensor &base, const Tensor &view, Ref<GradNode> inner) : inner_(std::move(inner)) {
+    for (int64_t s : view.sizes())
+      sizes_.push_back(s);
+    for (int64_t s : view.strides())
+      strides_.push_back(s);
+    offset_ = view.offset() - base.offset();
+    edges.push_back(gradEdgeOf(base));
+    // inner's first edge was the view's old history: the base's edge carries that part.
+    for (size_t i = 1; i < inner_->edges.size(); ++i)
+      edges.push_back(inner_->edges[i]);
+  }
+  std::string name() const override { return "CopySlices"; }
+  std::vector<Tensor> apply(std::vector<Tensor> grads, bool keep) override {
+    std::vector<Tensor> out(edges.size());
+    if (!grads[0].defined())
+      return out;
+    Tensor g = ops::contiguous(grads[0]);
+    Tensor part = ops::clone(ops::as_strided(g, sizes_, strides_, Dim(offset_)));
+    std::vector<Tensor> inner = inner_->apply({part}, keep);
+    Tensor inside = inner[0].defined() ? inner[0] : ops::zeros_like(part);
+    if (edges[0])
+      out[0] = ops::as_strided_scatter(g, inside, sizes_, strides_, Dim(offset_));
+    for (size_t i = 1; i < edges.size(); ++i)
+      out[i] = inner[i];
+    return out;
+  }
+  void release() override { inner_->release(); }
+
+private:
+  Ref<GradNode> inner_;
+  Dims sizes_, strides_;
+  int64_t offset_;
+};
+
+/// The renewed history of a view after its base was written in place.
+class ViewOfBaseNode final : public GradNode {
+public:
+  ViewOfBaseNode(const Tensor &base, const Tensor &view) {
+    for (int64_t s : base.sizes())
+      baseSizes_.push_back(s);
+    for (int64_t s : view.sizes())
+      sizes_.push_back(s);
+    for (int64_t s : view.strides())
+      strides_.push_back(s);
+    offset_ = view.offset() - base.offset();
+    edges.push_back(gradEdgeOf(base));
+  }
+  std::string name() const override { return "AsStridedBackward0"; }
+  std::vector<Tensor> apply(std::vector<Tensor> grads, bool) override {
+    if (!grads[0].defined())
+      return {Tensor()};
+    Tensor zeros = ops::zeros(baseSizes_, grads[0].dtype());
+    return {ops::as_strided_scatter(zeros, grads[0], sizes_, strides_, Dim(offset_))};
+  }
+
+private:
+  Dims baseSizes_, sizes_, strides_;
+  int64_t offset_;
+};
+
+} // namespace
+
+void GradMeta::setHistory(Ref<GradNode> newNode, uint32_t newIndex) {
+  if (retainsGrad && node)
+    for (auto &r : node->retained)
+      if (r.second == this)
+        r.second = nullptr;
+  node = std::move(newNode);
+  index = newIndex;
+  if (retainsGrad && node)
+    node->retained.push_back({index, this});
+}
+
+GradMeta::~GradMeta() {
+  setHistory({}, 0);
+  if (accumulator)
+    static_cast<AccumulateNode *>(accumulator.get())->leaf = nullptr;
+}
+
+GradMeta *gradMetaOrNull(const Tensor &t) { return static_cast<GradMeta *>(t.impl()->autograd.get()); }
+
+GradMeta &gradMetaOf(const Tensor &t) {
+  if (!t.impl()->autograd)
+    t.impl()->autograd = std::make_unique<GradMeta>();
+  return *gradMetaOrNull(t);
+}
+
+Ref<GradNode> gradFunction(const Tensor &t) {
+  GradMeta *m = gradMetaOrNull(t);
+  if (!m)
+    return {};
+  if (m->base.defined() && m->viewVersion != t.storage().version() && requiresGrad(m->base)) {
+    if (gradEdgeOf(m->base)) {
+      m->setHistory(makeRef<ViewOfBaseNode>(m->base, t), 0);
+    }
+    m->viewVersion = t.storage().version();
+  }
+  return m->node;
+}
+
+bool requiresGrad(const Tensor &t) { return t.impl()->requiresGrad || static_cast<bool>(gradFunction(t)); }
+bool isLeaf(const Tensor &t) { return !gradFunction(t); }
+
+GradEdge gradEdgeOf(const Tensor &t) {
+  if (Ref<GradNode> node = gradFunction(t))
+    return {node, gradMetaOrNull(t)->index};
+  if (!t.impl()->requiresGrad)
+    return {};
+  GradMeta &m = gradMetaOf(t);
+  if (!m.accumulator)
+    m.accumulator = makeRef<AccumulateNode>(t.impl());
+  return {m.accumulator, 0};
+}
+
+void setRequiresGrad(const Tensor &t, bool on) {
+  DLC_REQUIRE(!on || isFloat(t.dtype()), Runtime, "requires_grad_: only floating tensors can require gradients, this one is ",
+              t.dtype(), "\nconvert it with float() first");
+  DLC_REQUIRE(on || isLeaf(t), Runtime, "requires_grad_: a result of recorded ops can't stop requiring gradients"
+              "\nuse detach() to get a tensor that does not");
+  t.impl()->requiresGrad = on;
+}
+
+Tensor detach(const Tensor &t) {
+  Tensor a = Tensor::viewOf(t.storageRef(), t.sizes(), t.strides(), t.offset(), t.dtype());
+  a.impl()->traceValue = t.impl()->traceValue;
+  a.impl()->traceVersion = t.impl()->traceVersion;
+  a.impl()->traceEpoch = t.impl()->traceEpoch;
+  return a;
+}
+
+void detachInPlace(const Tensor &t) {
+  if (GradMeta *m = gradMetaOrNull(t)) {
+    DLC_REQUIRE(!m->base.defined(), Runtime, "detach_: `self` is a view and can't be detached in place\nuse detach()");
+    m->setHistory({}, 0);
+  }
+  t.impl()->requiresGrad = false;
+}
+
+int64_t addHook(const Tensor &t, std::function<Tensor(const Tensor &)> hook) {
+  GradEdge e = gradEdgeOf(t);
+  DLC_REQUIRE(e, Runtime, "register_hook: `self` does not require grad\ncall requires_grad_() on it first");
+  e.node->hooks.push_back({e.index, std::move(hook)});
+  return static_cast<int64_t>(e.node->hooks.size()) - 1;
+}
+
+void retainGrad(const Tensor &t) {
+  GradEdge e = gradEdgeOf(t);
+  DLC_REQUIRE(e, Runtime, "retain_grad: `self` does not require grad\ncall requires_grad_() on it first");
+  GradMeta &m = gradMetaOf(t);
+  if (isLeaf(t) || m.retainsGrad)
+    return;
+  m.retainsGrad = true;
+  e.node->retained.push_back({e.index, &m});
+}
+
+void rebaseHistory(const Tensor &self, Ref<GradNode> node) {
+  GradMeta &m = gradMetaOf(self);
+  if (!m.base.defined()) {
+    m.setHistory(std::move(node), 0);
+    self.impl()->requiresGrad = true;
+    return;
+  }
+  const Tensor &base = m.base;
+  DLC_REQUIRE(base.isContiguous(), NotImplemented, "an in-place op on a view of a non-contiguous tensor of sizes ",
+              listStr(base.sizes()), " can't be differentiated\ncall contiguous() on the base first");
+  GradMeta &b = gradMetaOf(base);
+  b.setHistory(makeRef<CopySlicesNode>(base, self, std::move(node)), 0);
+  base.impl()->requiresGrad = true;
+  m.setHistory(makeRef<ViewOfBaseNode>(base, self), 0);
+  m.viewVersion = self.storage().version();
+  self.impl()->requiresGrad = true;
+}
+
+} // namespace dlc

@@ -1,0 +1,151 @@
+// The slow and obvious executor of graphs: what everything else is compared with, and what runs when compiling fails.
+#include "runtime/graph/Graph.h"
+#include "runtime/op/Dispatcher.h"
+#include "runtime/op/Functional.h"
+
+namespace dlc {
+namespace {
+
+class Frame {
+public:
+  Frame(const Graph &g, Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols)
+      : g_(g), numbers_(numbers), symbols_(symbols), values_(g.values.size()), lastUse_(g.values.size(), -1) {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      values_[g.inputs[i]] = inputs[i];
+    for (size_t n = 0; n < g.nodes.size(); ++n)
+      for (const GVal &v : g.nodes[n].args.values())
+        if (v.id >= 0)
+          lastUse_[v.id] = static_cast<int64_t>(n);
+    for (const GraphOutput &o : g.outputs)
+      lastUse_[o.value] = INT64_MAX;
+  }
+
+  void run(size_t index) {
+    const GraphNode &n = g_.nodes[index];
+    OwnedArgs<Tensor> boxed = box(n);
+    SmallVec<Tensor, 3> outs;
+    if (n.op->kind == OpKind::View && isStrided(n))
+      outs.push_back(stridedView(boxed.args()));
+    else
+      runEager(*n.op, boxed.args(), outs, CallForm::Functional);
+    size_t at = 0;
+    for (; at < outs.size(); ++at)
+      values_[n.results[at]] = outs[at];
+    for (size_t i = 0; at < n.results.size(); ++i)
+      if (isMutatedKind(n.op->params[i].kind))
+        for (const Tensor &t : boxed.args()[i].values())
+          values_[n.results[at++]] = t;
+    for (const GVal &v : n.args.values())
+      if (v.id >= 0 && lastUse_[v.id] == static_cast<int64_t>(index))
+        values_[v.id] = Tensor();
+  }
+
+  const Tensor &value(int32_t id) const { return values_[id]; }
+
+private:
+  static bool isStrided(const GraphNode &n) { return Str(n.op->name) == "as_strided"; }
+  static bool indexesFlat(const GraphNode &n) { return Str(n.op->name).substr(0, 10) == "as_strided"; }
+
+  Number number(const Number &n) const { return n.ref() ? numbers_[numberIndex(n)] : n; }
+
+  /// The node's arguments with this run's tensors, numbers and sizes. Mutated operands are private copies.
+  OwnedArgs<Tensor> box(const GraphNode &n) {
+    SmallVec<Arg<Tensor>, 12> args;
+    std::vector<Tensor> tensors;
+    std::vector<Dim> dims;
+    size_t total = 0, totalDims = 0;
+    for (const Arg<GVal> &a : n.args.args()) {
+      total += std::max<size_t>(1, a.values().size());
+      totalDims += a.tag == ArgTag::DimList ? a.size : 0;
+    }
+    tensors.reserve(total);
+    dims.reserve(totalDims);
+    Span<const Arg<GVal>> in = n.args.args();
+    for (size_t i = 0; i < in.size(); ++i) {
+      const Arg<GVal> &a = in[i];
+      ParamKind kind = n.op->params[i].kind;
+      Arg<Tensor> out;
+      out.tag = a.tag;
+      out.dtype = a.dtype;
+      out.size = a.size;
+      out.i = a.i;
+      out.num = number(a.num);
+      out.dim = Dim(evaluate(a.dim, symbols_));
+      if (a.tag == ArgTag::Num && isTensorKind(kind)) {
+        tensors.push_back(Tensor(out.num));
+        out = Arg<Tensor>::of(tensors.back());
+      } else if (a.tag == ArgTag::Value || a.tag == ArgTag::ValueList) {
+        out.value = tensors.data() + tensors.size();
+        for (const GVal &v : a.values())
+          tensors.push_back(v.id < 0 ? Tensor() : isMutatedKind(kind) ? ops::clone(values_[v.id]) : values_[v.id]);
+      } else if (a.tag == ArgTag::DimList) {
+        out.dims = dims.data() + dims.size();
+        for (const Dim &d : a.dimList())
+          dims.push_back(Dim(evaluate(d, symbols_)));
+      } else if (a.tag == ArgTag::Rng) {
+        rng_.manualSeed(static_cast<uint64_t>(number(a.num).rawBits()));
+        rng_.setOffset(static_cast<uint64_t>(numbers_[a.dim.value()].rawBits()));
+        out.rng = &rng_;
+      }
+      args.push_back(out);
+    }
+    if (indexesFlat(n))
+      tensors[0] = ops::contiguous(tensors[0]);
+    return OwnedArgs<Tensor>(Span<const Arg<Tensor>>(args.data(), args.size()));
+  }
+
+  /// as_strided of the row-major flattening of its operand.
+  static Tensor stridedView(Span<const Arg<Tensor>> args) {
+    const Tensor &base = *args[0].value;
+    Sizes sizes, strides;
+    for (const Dim &d : args[1].dimList())
+      sizes.push_back(d.value());
+    for (const Dim &d : args[2].dimList())
+      strides.push_back(d.value());
+    int64_t offset = args[3].isNone() ? 0 : args[3].dim.value();
+    return Tensor::viewOf(base.storageRef(), sizes, strides, base.offset() + offset, base.dtype());
+  }
+
+  const Graph &g_;
+  Span<const Number> numbers_;
+  Ints symbols_;
+  std::vector<Tensor> values_;
+  std::vector<int64_t> lastUse_;
+  Generator rng_;
+};
+
+} // namespace
+
+void interpret(const Graph &g, Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outs) {
+  InterceptorScope eager(nullptr);
+  bool before = gradEnabled();
+  setGradEnabled(false);
+  try {
+    Frame frame(g, inputs, numbers, symbols);
+    for (size_t i = 0; i < g.nodes.size(); ++i)
+      frame.run(i);
+    std::vector<Tensor> results;
+    for (const GraphOutput &o : g.outputs) {
+      const Tensor &v = frame.value(o.value);
+      Sizes strides;
+      for (const Dim &d : o.strides)
+        strides.push_back(evaluate(d, symbols));
+      Tensor fresh = Tensor::emptyStrided(v.sizes(), strides, v.dtype());
+      ops::copy_(fresh, v);
+      results.push_back(fresh);
+    }
+    for (size_t i = 0; i < g.outputs.size(); ++i)
+      if (g.outputs[i].writeBack >= 0) {
+        Tensor target = inputs[g.outputs[i].writeBack];
+        ops::copy_(target, results[i]);
+        results[i] = target;
+      }
+    outs = std::move(results);
+  } catch (...) {
+    setGradEnabled(before);
+    throw;
+  }
+  setGradEnabled(before);
+}
+
+} // namespace dlc
