@@ -46,7 +46,7 @@ public:
     n.bits_.i = raw;
     return n;
   }
-  /// The dtype of the 0-d wrapped tensor that this number becomes.
+  /// The dtype of a tensor made from this number alone (a wrapped operand of an op keeps float64).
   DType dtype() const {
     return category_ == Category::Float ? defaultDType() : category_ == Category::Int ? DType::I64 : DType::Bool;
   }

@@ -87,7 +87,8 @@ TensorMeta TensorMeta::contiguous(DType dtype, Dims sizes) {
 }
 
 Tensor::Tensor(const Number &n) {
-  *this = scalar(n, n.dtype());
+  // A float keeps its 64 bits: what it is rounded to is the business of the op that promotes it.
+  *this = scalar(n, n.isFloat() ? DType::F64 : n.dtype());
   impl_->wrapped = true;
 }
 

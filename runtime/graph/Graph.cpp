@@ -6,7 +6,7 @@ namespace {
 
 TensorMeta wrappedMeta(const Number &n) {
   TensorMeta m;
-  m.dtype = n.dtype();
+  m.dtype = n.isFloat() ? DType::F64 : n.dtype();
   m.defined = true;
   m.wrapped = true;
   return m;

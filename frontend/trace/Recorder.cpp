@@ -1,0 +1,485 @@
+// Recording: one op at a time into the graph, storages by version.
+#include "frontend/trace/Recorder.h"
+#include "runtime/autograd/Autograd.h"
+#include <atomic>
+
+namespace dlc::trace {
+namespace {
+
+std::atomic<uint64_t> nextEpoch{1};
+/// A piece longer than this is cut: the graph of an endless loop must not eat the memory.
+constexpr size_t kMaxNodes = 50000;
+
+const OpInfo &opNamed(const char *name) {
+  const OpInfo *op = findOp(name);
+  DLC_CHECK(op, "the op table has no `", name, "`");
+  return *op;
+}
+
+/// Stands in for the memory of tensors whose piece failed.
+class FailedSource final : public LazySource {
+public:
+  explicit FailedSource(std::string message) : message_(std::move(message)) {}
+  void force(Storage &) override { fail(ErrorKind::Runtime, message_); }
+  void released(Storage &) override {
+    if (--users == 0)
+      delete this;
+  }
+  size_t users = 0;
+
+private:
+  std::string message_;
+};
+
+size_t spanOf(const TensorMeta &m) {
+  int64_t last = 0;
+  for (size_t i = 0; i < m.sizes.size(); ++i) {
+    if (m.sizes[i].value() == 0)
+      return 0;
+    last += (m.sizes[i].value() - 1) * m.strides[i].value();
+  }
+  return static_cast<size_t>(last + 1) * itemSize(m.dtype);
+}
+
+Sizes values(const Dims &d) {
+  Sizes s;
+  for (const Dim &x : d)
+    s.push_back(x.value());
+  return s;
+}
+
+Dims toDims(const Sizes &s) { return Dims(s.begin(), s.end()); }
+
+bool sameView(const Tensor &t, const Sizes &sizes, const Sizes &strides, int64_t offset, DType dtype) {
+  return t.offset() == offset && t.dtype() == dtype && t.sizes() == sizes && t.strides() == strides;
+}
+
+/// Dimensions in order of decreasing stride: the permutation that makes a dense view row-major.
+SmallVec<int64_t> denseOrder(const Sizes &sizes, const Sizes &strides) {
+  SmallVec<int64_t> order;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    order.push_back(static_cast<int64_t>(i));
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
+  return order;
+}
+
+} // namespace
+
+Recorder::Recorder(PieceRunner runner, std::function<std::string()> locate)
+    : runner_(std::move(runner)), locate_(std::move(locate)), epoch_(nextEpoch++) {}
+
+Recorder::~Recorder() {
+  if (liveDeferred_ || !byStorage_.empty())
+    abandon("this tensor was recorded by a compiled call that did not finish\nuse the results of a call that returned");
+}
+
+uint32_t Recorder::locId() {
+  if (!locate_)
+    return 0;
+  auto [it, fresh] = locIds_.try_emplace(locate_(), static_cast<uint32_t>(graph_.locs.size()));
+  if (fresh)
+    graph_.locs.push_back(it->first);
+  return it->second;
+}
+
+Recorder::State &Recorder::track(const Tensor &t) {
+  Storage *storage = t.storageRef().get();
+  State *&slot = byStorage_[storage];
+  if (!slot) {
+    states_.push_back(std::make_unique<State>());
+    slot = states_.back().get();
+    slot->storage = storage;
+    slot->keep = t.storageRef();
+    slot->input = true;
+    slot->dtype = t.dtype();
+    if (storage->lazy() && storage->lazy() != this)
+      storage->data(); // pending elsewhere
+  }
+  return *slot;
+}
+
+void Recorder::remember(const Tensor &t, int32_t value) {
+  TensorImpl *impl = t.impl();
+  impl->traceValue = value;
+  impl->traceEpoch = epoch_;
+  impl->traceVersion = impl->storage->version();
+}
+
+int32_t Recorder::addInput(State &s, const Tensor &view) {
+  for (int32_t i : s.inputsOf)
+    if (sameView(inputTensors_[i], view.sizes(), view.strides(), view.offset(), view.dtype()))
+      return graph_.inputs[i];
+  Tensor kept = detach(view);
+  if (s.storage->foreign()) { // others may write to it while we are lazy: take the values now
+    SmallVec<Tensor, 3> copy;
+    Arg<Tensor> arg[1] = {Arg<Tensor>::of(kept)};
+    runEager(opNamed("clone"), arg, copy, CallForm::Functional);
+    kept = copy[0];
+  }
+  TensorMeta m = kept.meta();
+  m.offset = 0;
+  int32_t value = graph_.addValue(m);
+  int32_t index = static_cast<int32_t>(graph_.inputs.size());
+  graph_.inputs.push_back(value);
+  inputTensors_.push_back(kept);
+  if (!s.storage->foreign())
+    s.inputsOf.push_back(index);
+  return value;
+}
+
+int32_t Recorder::node(const OpInfo &op, Span<const Arg<GVal>> args, SmallVec<TensorMeta, 3> &metas) {
+  inferNode(graph_, op, args, metas);
+  GraphNode n;
+  n.op = &op;
+  n.args = OwnedArgs<GVal>(args);
+  n.loc = locId();
+  for (const TensorMeta &m : metas)
+    n.results.push_back(graph_.addValue(m));
+  int32_t first = n.results.empty() ? -1 : n.results[0];
+  graph_.nodes.push_back(std::move(n));
+  return first;
+}
+
+/// The base in row-major order of its memory, which is what as_strided indexes.
+int32_t Recorder::toBaseOrder(const State &s, int32_t value) {
+  SmallVec<int64_t> order = denseOrder(s.sizes, s.strides);
+  bool identity = true;
+  for (size_t i = 0; i < order.size(); ++i)
+    identity &= order[i] == static_cast<int64_t>(i);
+  if (identity)
+    return value;
+  GVal v{value};
+  Arg<GVal> args[2] = {Arg<GVal>::of(v), Arg<GVal>::ofInts(Ints(order.data(), order.size()))};
+  SmallVec<TensorMeta, 3> metas;
+  return node(opNamed("permute"), args, metas);
+}
+
+int32_t Recorder::stridedRead(State &s, const Tensor &t) {
+  DLC_REQUIRE(t.dtype() == s.dtype, NotImplemented, "a view of another dtype of a tensor changed in place");
+  GVal base{toBaseOrder(s, s.base)};
+  Dims sizes = toDims(t.sizes()), strides = toDims(t.strides());
+  Arg<GVal> args[4] = {Arg<GVal>::of(base), Arg<GVal>::ofDims(sizes), Arg<GVal>::ofDims(strides),
+                       Arg<GVal>::ofDim(Dim(t.offset() - s.offset))};
+  SmallVec<TensorMeta, 3> metas;
+  return node(opNamed("as_strided"), args, metas);
+}
+
+int32_t Recorder::valueOf(const Tensor &t) {
+  const TensorImpl *impl = t.impl();
+  if (impl->traceEpoch == epoch_ && impl->traceVersion == impl->storage->version() && impl->traceValue >= 0 &&
+      !impl->storage->foreign())
+    return impl->traceValue;
+  State &s = track(t);
+  int32_t value;
+  if (s.base < 0)
+    value = addInput(s, t);
+  else if (sameView(t, s.sizes, s.strides, s.offset, s.dtype))
+    value = s.base;
+  else
+    value = stridedRead(s, t);
+  remember(t, value);
+  return value;
+}
+
+/// Before the first write to an input: a base that covers all of its storage.
+void Recorder::establishBase(State &s, const Tensor &t) {
+  if (s.base >= 0)
+    return;
+  Tensor whole = detach(t);
+  bool covers = t.isNonOverlapping() && t.offset() == 0 && static_cast<size_t>(t.numel()) * itemSize(t.dtype()) == s.storage->bytes();
+  if (!covers) {
+    int64_t n = static_cast<int64_t>(s.storage->bytes() / itemSize(t.dtype()));
+    whole = Tensor::viewOf(t.storageRef(), {n}, {int64_t(1)}, 0, t.dtype());
+  }
+  s.sizes = whole.sizes();
+  s.strides = whole.strides();
+  s.offset = 0;
+  s.dtype = t.dtype();
+  s.base = addInput(s, whole);
+  for (size_t i = 0; i < graph_.inputs.size(); ++i)
+    if (graph_.inputs[i] == s.base)
+      s.writeTo = static_cast<int32_t>(i);
+}
+
+void Recorder::write(const Tensor &t, int32_t value) {
+  State &s = track(t);
+  establishBase(s, t);
+  if (sameView(t, s.sizes, s.strides, s.offset, s.dtype)) {
+    s.base = value;
+  } else {
+    GVal base{toBaseOrder(s, s.base)}, src{value};
+    Dims sizes = toDims(t.sizes()), strides = toDims(t.strides());
+    Arg<GVal> args[5] = {Arg<GVal>::of(base), Arg<GVal>::of(src), Arg<GVal>::ofDims(sizes), Arg<GVal>::ofDims(strides),
+                         Arg<GVal>::ofDim(Dim(t.offset() - s.offset))};
+    SmallVec<TensorMeta, 3> metas;
+    s.base = node(opNamed("as_strided_scatter"), args, metas);
+    // The scatter's result is row-major over the memory order; read it back in the base view's order.
+    SmallVec<int64_t> order = denseOrder(s.sizes, s.strides), inverse(order.size());
+    bool identity = true;
+    for (size_t i = 0; i < order.size(); ++i) {
+      inverse[order[i]] = static_cast<int64_t>(i);
+      identity &= order[i] == static_cast<int64_t>(i);
+    }
+    if (!identity) {
+      GVal v{s.base};
+      Arg<GVal> perm[2] = {Arg<GVal>::of(v), Arg<GVal>::ofInts(Ints(inverse.data(), inverse.size()))};
+      s.base = node(opNamed("permute"), perm, metas);
+    }
+  }
+  s.dirty = s.input;
+  t.storage().bumpVersion();
+  if (s.input)
+    s.storage->setLazy(this); // whoever reads the memory now must run the piece first
+  remember(t, value);
+}
+
+Tensor Recorder::deferred(const TensorMeta &m, int32_t value) {
+  Sizes sizes = values(m.sizes), strides = values(m.strides);
+  Ref<Storage> storage = Storage::deferred(spanOf(m), this);
+  states_.push_back(std::make_unique<State>());
+  State *s = states_.back().get();
+  s->storage = storage.get();
+  s->base = value;
+  s->sizes = sizes;
+  s->strides = strides;
+  s->dtype = m.dtype;
+  byStorage_[storage.get()] = s;
+  ++liveDeferred_;
+  Tensor t = Tensor::viewOf(std::move(storage), sizes, strides, 0, m.dtype);
+  remember(t, value);
+  return t;
+}
+
+void Recorder::released(Storage &storage) {
+  auto it = byStorage_.find(&storage);
+  if (it == byStorage_.end())
+    return;
+  it->second->storage = nullptr; // nobody can ask for it any more
+  byStorage_.erase(it);
+  --liveDeferred_;
+}
+
+Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, std::vector<GVal> &held) {
+  Arg<GVal> g;
+  g.tag = a.tag;
+  g.dtype = a.dtype;
+  g.size = a.size;
+  g.i = a.i;
+  g.num = a.num;
+  g.dim = a.dim;
+  if (a.tag == ArgTag::Value && a.value->defined() && a.value->isWrapped() && !a.value->storage().lazy() &&
+      (kind == ParamKind::TN || kind == ParamKind::TNOpt)) {
+    g.tag = ArgTag::Num;
+    g.num = graph_.addNumber(a.value->item());
+  } else if (a.tag == ArgTag::Value || a.tag == ArgTag::ValueList) {
+    size_t at = held.size();
+    for (const Tensor &t : a.values())
+      held.push_back(t.defined() ? GVal{valueOf(t)} : GVal{});
+    g.value = held.data() + at;
+  } else if (a.tag == ArgTag::Num) {
+    g.num = graph_.addNumber(a.num);
+  } else if (a.tag == ArgTag::Rng) {
+    g.rng = nullptr;
+  }
+  return g;
+}
+
+/// Ops that the graph can't hold (data-dependent sizes, no IR form): run the piece, then the op.
+void Recorder::runNow(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
+  flush(FlushReason::DataDependent, op.name);
+  InterceptorScope eager(nullptr);
+  runEager(op, args, outs, form);
+}
+
+void Recorder::recordView(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs) {
+  const Tensor &self = args[0].value[0];
+  MetaArgs metas(args);
+  MetaResult r;
+  op.meta(metas.args, r);
+  const TensorMeta &m = r.outs[0];
+  Tensor view = Tensor::viewOf(self.storageRef(), values(m.sizes), values(m.strides), m.offset.value(), m.dtype);
+  // as_strided means memory, not the operand's value: it is read through the base when somebody reads it.
+  bool strided = Str(op.name) == "as_strided";
+  if (!strided && !(self.storage().foreign())) {
+    int32_t from = valueOf(self);
+    std::vector<GVal> held;
+    held.reserve(args[0].values().size());
+    SmallVec<Arg<GVal>, 12> gargs;
+    for (size_t i = 0; i < args.size(); ++i)
+      gargs.push_back(i == 0 ? Arg<GVal>() : convert(args[i], op.params[i].kind, held));
+    GVal v{from};
+    gargs[0] = Arg<GVal>::of(v);
+    SmallVec<TensorMeta, 3> nodeMetas;
+    remember(view, node(op, Span<const Arg<GVal>>(gargs.data(), gargs.size()), nodeMetas));
+  }
+  outs.resize(1);
+  outs[0] = view;
+}
+
+/// Makes `value` have `dtype`, as storing into a tensor of that dtype does.
+void Recorder::castTo(SmallVec<TensorMeta, 3> &metas, int32_t &value, DType dtype) {
+  if (graph_.values[value].dtype == dtype)
+    return;
+  GVal v{value};
+  SmallVec<Arg<GVal>, 4> args{Arg<GVal>::of(v), Arg<GVal>::ofDType(dtype)};
+  const OpInfo &cast = opNamed("cast");
+  while (args.size() < cast.params.size())
+    args.push_back(Arg<GVal>());
+  SmallVec<TensorMeta, 3> ignored;
+  value = node(cast, Span<const Arg<GVal>>(args.data(), args.size()), ignored);
+  metas[0] = ignored[0];
+}
+
+void Recorder::record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
+  std::vector<GVal> held;
+  size_t count = 0;
+  for (const Arg<Tensor> &a : args)
+    count += a.values().size();
+  held.reserve(count);
+  SmallVec<Arg<GVal>, 12> gargs;
+  for (size_t i = 0; i < args.size(); ++i)
+    gargs.push_back(convert(args[i], op.params[i].kind, held));
+  if (op.has(kRandom))
+    for (size_t i = 0; i < args.size(); ++i)
+      if (args[i].tag == ArgTag::Rng) {
+        Generator &g = args[i].rng ? *args[i].rng : defaultGenerator();
+        MetaArgs metas(args);
+        MetaResult r;
+        op.meta(metas.args, r);
+        Number seed = graph_.addNumber(Number(static_cast<int64_t>(g.seed())));
+        Number offset = graph_.addNumber(Number(static_cast<int64_t>(g.take(rngBlocks(metas.args, r)))));
+        gargs[i].num = seed;
+        gargs[i].dim = Dim(numberIndex(offset));
+      }
+  SmallVec<TensorMeta, 3> metas;
+  node(op, Span<const Arg<GVal>>(gargs.data(), gargs.size()), metas);
+  SmallVec<int32_t, 3> results = graph_.nodes.back().results;
+  size_t own = results.size() - countMutated(op, Span<const Arg<GVal>>(gargs.data(), gargs.size()));
+  if (form == CallForm::Functional) {
+    outs.resize(own);
+    for (size_t i = 0; i < own; ++i)
+      outs[i] = metas[i].defined ? deferred(metas[i], results[i]) : Tensor();
+  } else {
+    if (form == CallForm::InPlace) {
+      outs.resize(1);
+      outs[0] = args[0].value[0];
+    }
+    for (size_t i = 0; i < outs.size() && i < own; ++i) {
+      castTo(metas, results[i], outs[i].dtype());
+      write(outs[i], results[i]);
+    }
+  }
+  size_t at = own;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (isMutatedKind(op.params[i].kind))
+      for (const Tensor &t : args[i].values())
+        if (t.defined())
+          write(t, results[at++]);
+}
+
+void Recorder::intercept(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
+  bool touchesForeign = false;
+  if (form != CallForm::Functional || op.has(kMutates))
+    for (size_t i = 0; i < args.size(); ++i)
+      for (const Tensor &t : args[i].values())
+        touchesForeign |= t.defined() && t.storage().foreign() && (i == 0 || isMutatedKind(op.params[i].kind));
+  if (op.has(kDataDependent) || !op.has(kInIr) || touchesForeign)
+    return runNow(op, args, outs, form);
+  if (op.kind == OpKind::View && form == CallForm::Functional)
+    return recordView(op, args, outs);
+  if (form == CallForm::InPlace) {
+    const Tensor &self = args[0].value[0];
+    if (!self.isNonOverlapping()) // raises what eager raises
+      return runNow(op, args, outs, form);
+  }
+  record(op, args, outs, form);
+  if (graph_.nodes.size() > kMaxNodes)
+    flush(FlushReason::Limit, "a piece of over 50,000 ops");
+}
+
+void Recorder::force(Storage &storage) { flush(FlushReason::Value, "the values of a tensor"); }
+
+void Recorder::reset() {
+  for (auto &s : states_)
+    if (s->storage && s->storage->lazy() == this)
+      s->storage->setLazy(nullptr);
+  states_.clear();
+  byStorage_.clear();
+  inputTensors_.clear();
+  locIds_.clear();
+  graph_ = Graph();
+  epoch_ = nextEpoch++;
+  liveDeferred_ = 0;
+}
+
+void Recorder::abandon(const std::string &message) {
+  auto *failed = new FailedSource(message);
+  for (auto &s : states_)
+    if (s->storage && s->storage->lazy() == this) {
+      s->storage->setLazy(s->input ? nullptr : failed);
+      failed->users += !s->input;
+    }
+  if (!failed->users)
+    delete failed;
+  reset();
+}
+
+void Recorder::flush(FlushReason reason, const std::string &what) {
+  if (flushing_ || (graph_.nodes.empty() && byStorage_.empty()))
+    return;
+  std::vector<State *> targets;
+  for (auto &s : states_) {
+    if (!s->storage || !(s->dirty || !s->input))
+      continue;
+    GraphOutput o;
+    o.value = s->base;
+    o.strides = toDims(s->strides);
+    o.writeBack = s->input ? s->writeTo : -1;
+    graph_.outputs.push_back(o);
+    targets.push_back(s.get());
+  }
+  if (targets.empty())
+    return reset();
+  if (reason != FlushReason::Exit && onBreak)
+    onBreak({reason, what, locate_ ? locate_() : "", graph_.nodes.size()});
+  Piece piece;
+  piece.graph = std::move(graph_);
+  piece.inputs = inputTensors_;
+  piece.numbers = piece.graph.numbers;
+  for (auto &s : states_)
+    for (int32_t i : s->inputsOf) {
+      piece.sharedInput.resize(piece.inputs.size());
+      piece.sharedInput[i] = s->inputsOf.size() > 1;
+    }
+  piece.sharedInput.resize(piece.inputs.size());
+  // The runner reads and writes inputs' memory: they are real from here on.
+  for (auto &s : states_)
+    if (s->input && s->storage->lazy() == this)
+      s->storage->setLazy(nullptr);
+  std::vector<Tensor> outs;
+  flushing_ = true;
+  try {
+    InterceptorScope eager(nullptr);
+    runner_(piece, outs);
+  } catch (const Error &e) {
+    flushing_ = false;
+    abandon(str("this tensor's computation failed: ", e.what()));
+    throw;
+  } catch (...) {
+    flushing_ = false;
+    abandon("this tensor's computation was interrupted\nrun it again");
+    throw;
+  }
+  flushing_ = false;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    State *s = targets[i];
+    if (s->input || !s->storage)
+      continue;
+    s->storage->setLazy(nullptr);
+    if (s->storage->bytes())
+      s->storage->swapData(outs[i].storage());
+  }
+  reset();
+}
+
+} // namespace dlc::trace

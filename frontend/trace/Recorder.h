@@ -1,0 +1,107 @@
+// The trace tier's recorder: an interceptor that writes ops into a Graph instead of running them. Python really runs;
+// when it needs a value the piece recorded so far is handed to the piece runner and recording goes on.
+//
+// Storages are the unit of mutation: a storage has a *base*, the graph value of all of its memory as one dense view.
+// A tensor caches the value of its view for the storage's current version; an in-place op makes a new base, so older
+// reads keep what they saw and later reads of any view see the write. Inputs are written back when the piece ends.
+#pragma once
+#include "runtime/graph/Graph.h"
+#include "runtime/op/Dispatcher.h"
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+namespace dlc::trace {
+
+/// A finished piece: the graph, the tensors of its inputs, and where its outputs go.
+struct Piece {
+  Graph graph;
+  std::vector<Tensor> inputs;
+  /// Inputs that share their storage with another input: not to be written before everything has been read.
+  std::vector<bool> sharedInput;
+  std::vector<Number> numbers;
+};
+
+/// Runs a piece: fills one tensor per graph output (write-backs are performed by the runner).
+using PieceRunner = std::function<void(Piece &piece, std::vector<Tensor> &outs)>;
+
+/// Why a piece ended.
+enum class FlushReason : uint8_t { Exit, Value, DataDependent, Foreign, Limit };
+
+struct FlushEvent {
+  FlushReason reason;
+  std::string what; ///< the op or access that needed the value
+  std::string loc;  ///< the user's file:line
+  size_t nodes;
+};
+
+class Recorder final : public Interceptor, public LazySource {
+public:
+  /// `locate` gives the user's file:line of the moment (empty: unknown); it is called once per op.
+  Recorder(PieceRunner runner, std::function<std::string()> locate);
+  ~Recorder() override;
+
+  void intercept(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) override;
+  void force(Storage &storage) override;
+  void released(Storage &storage) override;
+
+  /// Ends the piece: runs it and gives every tensor still alive its data. Does nothing if nothing is pending.
+  void flush(FlushReason reason, const std::string &what);
+  /// Called for each piece that ends for another reason than Exit.
+  std::function<void(const FlushEvent &)> onBreak;
+  /// Forgets the piece without running it; its tensors raise `message` when read.
+  void abandon(const std::string &message);
+  size_t pendingNodes() const { return graph_.nodes.size(); }
+
+private:
+  struct State {
+    Storage *storage = nullptr;
+    Ref<Storage> keep;       // inputs are kept alive; deferred storages are not, so that the dead need no output
+    int32_t base = -1;       // value of the whole storage, laid out as the base view; -1: an input not written yet
+    Sizes sizes, strides;    // the base view
+    int64_t offset = 0;
+    DType dtype = DType::F32;
+    bool input = false;
+    bool dirty = false;
+    int32_t writeTo = -1;    // index of the graph input that the final base is written to
+    std::vector<int32_t> inputsOf; // indices of the graph inputs that read this storage
+  };
+  struct InputKey {
+    Storage *storage;
+    int64_t offset;
+    DType dtype;
+    Sizes sizes, strides;
+  };
+
+  State &track(const Tensor &t);
+  int32_t valueOf(const Tensor &t);
+  int32_t addInput(State &s, const Tensor &view);
+  void establishBase(State &s, const Tensor &written);
+  void write(const Tensor &t, int32_t value);
+  int32_t node(const OpInfo &op, Span<const Arg<GVal>> args, SmallVec<TensorMeta, 3> &metas);
+  int32_t stridedRead(State &s, const Tensor &t);
+  int32_t toBaseOrder(const State &s, int32_t value);
+  void remember(const Tensor &t, int32_t value);
+  Tensor deferred(const TensorMeta &meta, int32_t value);
+  void record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
+  void recordView(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs);
+  void runNow(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
+  Arg<GVal> convert(const Arg<Tensor> &a, ParamKind kind, std::vector<GVal> &values);
+  void castTo(SmallVec<TensorMeta, 3> &metas, int32_t &value, DType dtype);
+  uint32_t locId();
+  void reset();
+
+  PieceRunner runner_;
+  std::function<std::string()> locate_;
+  Graph graph_;
+  std::unordered_map<std::string, uint32_t> locIds_;
+  std::vector<std::unique_ptr<State>> states_;
+  std::unordered_map<Storage *, State *> byStorage_;
+  std::vector<Tensor> inputTensors_;
+  std::unordered_map<Generator *, std::pair<int64_t, int64_t>> seeds_;
+  uint64_t epoch_;
+  bool flushing_ = false;
+  size_t liveDeferred_ = 0;
+};
+
+} // namespace dlc::trace
