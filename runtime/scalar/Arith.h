@@ -10,7 +10,7 @@
 namespace dlc::scalar {
 
 /// x != 0 as Bool; NaN is true.
-template <class B, class V> inline auto truth(B &b, V x) {
+template <class B, class V> inline auto truth_(B &b, V x) {
   return byClass(
       b, x, [&](auto v) { return b.cmp(Cmp::Ne, v, b.like(v, 0)); },
       [&](auto v) { return b.cmp(Cmp::Ne, v, b.likeInt(v, 0)); }, [&](auto v) { return v; });
@@ -20,12 +20,12 @@ template <class B, class V> inline auto truth(B &b, V x) {
 template <class B, class V> inline V notBool(B &b, V x) { return b.bitXor(x, b.likeInt(x, 1)); }
 
 // Comparisons: Bool results; on Bool false < true.
-template <class B, class V> inline auto eq(B &b, V x, V y) { return b.cmp(Cmp::Eq, x, y); }
-template <class B, class V> inline auto ne(B &b, V x, V y) { return b.cmp(Cmp::Ne, x, y); }
-template <class B, class V> inline auto lt(B &b, V x, V y) { return b.cmp(Cmp::Lt, x, y); }
-template <class B, class V> inline auto le(B &b, V x, V y) { return b.cmp(Cmp::Le, x, y); }
-template <class B, class V> inline auto gt(B &b, V x, V y) { return b.cmp(Cmp::Gt, x, y); }
-template <class B, class V> inline auto ge(B &b, V x, V y) { return b.cmp(Cmp::Ge, x, y); }
+template <class B, class V> inline auto eq_(B &b, V x, V y) { return b.cmp(Cmp::Eq, x, y); }
+template <class B, class V> inline auto ne_(B &b, V x, V y) { return b.cmp(Cmp::Ne, x, y); }
+template <class B, class V> inline auto lt_(B &b, V x, V y) { return b.cmp(Cmp::Lt, x, y); }
+template <class B, class V> inline auto le_(B &b, V x, V y) { return b.cmp(Cmp::Le, x, y); }
+template <class B, class V> inline auto gt_(B &b, V x, V y) { return b.cmp(Cmp::Gt, x, y); }
+template <class B, class V> inline auto ge_(B &b, V x, V y) { return b.cmp(Cmp::Ge, x, y); }
 
 /// Sum; ints wrap, Bool is `or`.
 template <class B, class V> inline V add_(B &b, V x, V y) {
@@ -66,7 +66,7 @@ template <class B, class V> inline V abs_(B &b, V x) {
 }
 
 /// -1, 0 or 1; NaN and -0 give 0.
-template <class B, class V> inline V sign(B &b, V x) {
+template <class B, class V> inline V sign_(B &b, V x) {
   auto of = [&](auto v) {
     auto zero = constant(b, v, 0), one = constant(b, v, 1);
     auto negative = b.select(b.cmp(Cmp::Lt, v, zero), b.sub(zero, one), zero);
@@ -143,14 +143,14 @@ template <class B, class V> inline auto signsDiffer(B &b, V rem, V y) {
 } // namespace detail
 
 /// Remainder with the sign of x; an int divisor of 0 raises DivisionByZero.
-template <class B, class V> inline V fmod(B &b, V x, V y) {
+template <class B, class V> inline V fmod_(B &b, V x, V y) {
   auto ofInt = [&](auto v) { return detail::intRemainder(b, v, y); };
   return byClass(
       b, x, [&](auto v) { return b.libm(Libm::Fmod, v, y); }, ofInt, [&](auto v) { return v; });
 }
 
 /// Remainder with the sign of y, as Python's %; an int divisor of 0 raises DivisionByZero.
-template <class B, class V> inline V remainder(B &b, V x, V y) {
+template <class B, class V> inline V remainder_(B &b, V x, V y) {
   auto adjusted = [&](auto rem) {
     return b.select(detail::signsDiffer(b, rem, y), b.add(rem, y), rem);
   };
@@ -160,7 +160,7 @@ template <class B, class V> inline V remainder(B &b, V x, V y) {
 }
 
 /// Quotient rounded towards zero; an int divisor of 0 raises DivisionByZero.
-template <class B, class V> inline V trunc_div(B &b, V x, V y) {
+template <class B, class V> inline V trunc_div_(B &b, V x, V y) {
   return byClass(
       b, x, [&](auto v) { return b.trunc(b.div(v, y)); },
       [&](auto v) { return detail::intQuotient(b, v, y); }, [&](auto v) { return v; });
@@ -197,24 +197,24 @@ template <class B, class V> inline V intFloorDiv(B &b, V x, V y) {
 } // namespace detail
 
 /// Quotient rounded down, as Python's // per element; an int divisor of 0 raises DivisionByZero.
-template <class B, class V> inline V floor_div(B &b, V x, V y) {
+template <class B, class V> inline V floor_div_(B &b, V x, V y) {
   return byClass(
       b, x, [&](auto v) { return detail::floatFloorDiv(b, v, y); },
       [&](auto v) { return detail::intFloorDiv(b, v, y); }, [&](auto v) { return v; });
 }
 
 /// x * x.
-template <class B, class V> inline V square(B &b, V x) { return mul_(b, x, x); }
+template <class B, class V> inline V square_(B &b, V x) { return mul_(b, x, x); }
 /// 1 / x; float kinds.
-template <class B, class V> inline V reciprocal(B &b, V x) { return b.div(b.like(x, 1), x); }
+template <class B, class V> inline V reciprocal_(B &b, V x) { return b.div(b.like(x, 1), x); }
 /// Square root, correctly rounded; float kinds.
-template <class B, class V> inline V sqrt(B &b, V x) { return b.sqrt(x); }
+template <class B, class V> inline V sqrt_(B &b, V x) { return b.sqrt(x); }
 /// 1 / sqrt(x); two roundings; float kinds.
-template <class B, class V> inline V rsqrt(B &b, V x) { return b.div(b.like(x, 1), b.sqrt(x)); }
+template <class B, class V> inline V rsqrt_(B &b, V x) { return b.div(b.like(x, 1), b.sqrt(x)); }
 /// The magnitude of x with the sign of y; float kinds.
-template <class B, class V> inline V copysign(B &b, V x, V y) { return b.copysign(x, y); }
+template <class B, class V> inline V copysign_(B &b, V x, V y) { return b.copysign(x, y); }
 /// x + w * (y - x), computed from the nearer end as PyTorch does; float kinds.
-template <class B, class V> inline V lerp(B &b, V x, V y, V w) {
+template <class B, class V> inline V lerp_(B &b, V x, V y, V w) {
   V delta = b.sub(y, x);
   V fromX = b.add(x, b.mul(w, delta));
   V fromY = b.sub(y, b.mul(delta, b.sub(b.like(w, 1), w)));
@@ -229,21 +229,21 @@ template <class B, class V, class F> inline V onFloats(B &b, V x, F &&f) {
 } // namespace detail
 
 // Rounding; identity on ints.
-template <class B, class V> inline V floor(B &b, V x) {
+template <class B, class V> inline V floor_(B &b, V x) {
   return detail::onFloats(b, x, [&](auto v) { return b.floor(v); });
 }
-template <class B, class V> inline V ceil(B &b, V x) {
+template <class B, class V> inline V ceil_(B &b, V x) {
   return detail::onFloats(b, x, [&](auto v) { return b.ceil(v); });
 }
-template <class B, class V> inline V trunc(B &b, V x) {
+template <class B, class V> inline V trunc_(B &b, V x) {
   return detail::onFloats(b, x, [&](auto v) { return b.trunc(v); });
 }
 /// To the nearest whole number, ties to even.
-template <class B, class V> inline V round(B &b, V x) {
+template <class B, class V> inline V round_(B &b, V x) {
   return detail::onFloats(b, x, [&](auto v) { return b.roundeven(v); });
 }
 /// x - trunc(x); float kinds.
-template <class B, class V> inline V frac(B &b, V x) { return b.sub(x, b.trunc(x)); }
+template <class B, class V> inline V frac_(B &b, V x) { return b.sub(x, b.trunc(x)); }
 
 namespace detail {
 template <class B, class V> inline auto never(B &b, V x) { return b.cmp(Cmp::Ne, x, x); }
@@ -253,21 +253,21 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 } // namespace detail
 
 // Classification; Bool results, constant on ints.
-template <class B, class V> inline auto isnan(B &b, V x) { return b.cmp(Cmp::Ne, x, x); }
-template <class B, class V> inline auto isinf(B &b, V x) {
+template <class B, class V> inline auto isnan_(B &b, V x) { return b.cmp(Cmp::Ne, x, x); }
+template <class B, class V> inline auto isinf_(B &b, V x) {
   auto no = [&](auto v) { return detail::never(b, v); };
   return byClass(
       b, x, [&](auto v) { return b.cmp(Cmp::Eq, b.absf(v), b.like(v, detail::kInfinity)); }, no,
       no);
 }
-template <class B, class V> inline auto isfinite(B &b, V x) {
+template <class B, class V> inline auto isfinite_(B &b, V x) {
   auto yes = [&](auto v) { return detail::always(b, v); };
   return byClass(
       b, x, [&](auto v) { return b.cmp(Cmp::Lt, b.absf(v), b.like(v, detail::kInfinity)); }, yes,
       yes);
 }
 /// Whether the sign bit is set; for ints x < 0.
-template <class B, class V> inline auto signbit(B &b, V x) {
+template <class B, class V> inline auto signbit_(B &b, V x) {
   return byKind(
       b, x,
       [&](auto v) {
@@ -282,22 +282,22 @@ template <class B, class V> inline auto signbit(B &b, V x) {
 }
 
 // Logic on truth values of any kind; Bool results.
-template <class B, class V, class W> inline auto logical_and(B &b, V x, W y) {
-  return b.bitAnd(truth(b, x), truth(b, y));
+template <class B, class V, class W> inline auto logical_and_(B &b, V x, W y) {
+  return b.bitAnd(truth_(b, x), truth_(b, y));
 }
-template <class B, class V, class W> inline auto logical_or(B &b, V x, W y) {
-  return b.bitOr(truth(b, x), truth(b, y));
+template <class B, class V, class W> inline auto logical_or_(B &b, V x, W y) {
+  return b.bitOr(truth_(b, x), truth_(b, y));
 }
-template <class B, class V, class W> inline auto logical_xor(B &b, V x, W y) {
-  return b.bitXor(truth(b, x), truth(b, y));
+template <class B, class V, class W> inline auto logical_xor_(B &b, V x, W y) {
+  return b.bitXor(truth_(b, x), truth_(b, y));
 }
-template <class B, class V> inline auto logical_not(B &b, V x) { return notBool(b, truth(b, x)); }
+template <class B, class V> inline auto logical_not_(B &b, V x) { return notBool(b, truth_(b, x)); }
 
 // Bits of ints and Bool.
-template <class B, class V> inline V bit_and(B &b, V x, V y) { return b.bitAnd(x, y); }
-template <class B, class V> inline V bit_or(B &b, V x, V y) { return b.bitOr(x, y); }
-template <class B, class V> inline V bit_xor(B &b, V x, V y) { return b.bitXor(x, y); }
-template <class B, class V> inline V bit_not(B &b, V x) {
+template <class B, class V> inline V and_(B &b, V x, V y) { return b.bitAnd(x, y); }
+template <class B, class V> inline V or_(B &b, V x, V y) { return b.bitOr(x, y); }
+template <class B, class V> inline V xor_(B &b, V x, V y) { return b.bitXor(x, y); }
+template <class B, class V> inline V not_(B &b, V x) {
   return b.bitXor(x, b.likeInt(x, b.kind(x) == Kind::Bool ? 1 : -1));
 }
 
@@ -308,13 +308,13 @@ template <class B, class V> inline auto validShift(B &b, V n, int width) {
 } // namespace detail
 
 /// x << n; 0 where n is negative or at least the width. Ints.
-template <class B, class V> inline V shift_left(B &b, V x, V n) {
+template <class B, class V> inline V shl_(B &b, V x, V n) {
   auto valid = detail::validShift(b, n, bitWidth(b.kind(x)));
   V zero = b.likeInt(x, 0);
   return b.select(valid, b.shl(x, b.select(valid, n, zero)), zero);
 }
 /// x >> n, keeping the sign; by the width minus 1 where n is out of range. Ints.
-template <class B, class V> inline V shift_right(B &b, V x, V n) {
+template <class B, class V> inline V shr_(B &b, V x, V n) {
   int width = bitWidth(b.kind(x));
   V most = b.likeInt(x, width - 1);
   V amount = b.select(detail::validShift(b, n, width), n, most);
@@ -325,12 +325,12 @@ template <class B, class V> inline V shift_right(B &b, V x, V n) {
 }
 
 /// x where the condition is true (non-zero), else y.
-template <class B, class C, class V> inline V where(B &b, C condition, V x, V y) {
-  return b.select(truth(b, condition), x, y);
+template <class B, class C, class V> inline V select_(B &b, C condition, V x, V y) {
+  return b.select(truth_(b, condition), x, y);
 }
 
 /// min_(max_(x, low), high): NaN in any operand gives NaN; high wins if low > high.
-template <class B, class V> inline V clamp(B &b, V x, V low, V high) {
+template <class B, class V> inline V clamp_(B &b, V x, V low, V high) {
   return min_(b, max_(b, x, low), high);
 }
 

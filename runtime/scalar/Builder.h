@@ -1,6 +1,6 @@
 // What a builder of scalar code must offer, and the helpers by which primitives pick code by kind.
 //
-// A primitive is a function template `template <class B, class V> auto exp(B &b, V x)`. Three
+// A primitive is a function template `template <class B, class V> auto exp_(B &b, V x)`. Three
 // builders instantiate it: NativeBuilder (a value is a C++ number: eager kernels, folding),
 // TextBuilder (a value is the name of a CUDA variable), and the lowering's builder (a value is an
 // SSA value, scalar or vector). All do the same operations in the same order, so results agree bit

@@ -28,7 +28,7 @@ template <Kind K, class B, class V> inline auto truncateTo(B &b, V x) {
 /// x converted to kind K by the rule above.
 template <Kind K, class B, class V> inline auto castTo(B &b, V x) {
   if constexpr (K == Kind::Bool) {
-    return truth(b, x);
+    return truth_(b, x);
   } else if constexpr (isFloat(K)) {
     return b.template convert<K>(x);
   } else {

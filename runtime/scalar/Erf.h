@@ -30,22 +30,22 @@ template <class B, class V> inline V erfF32(B &b, V x) {
 } // namespace detail
 
 /// Error function; float kinds, as all of this file.
-template <class B, class V> inline V erf(B &b, V x) {
+template <class B, class V> inline V erf_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::erfF32(b, v); }, Libm::Erf);
 }
 /// 1 - erf(x) without cancellation; f32 through the f64 function, since C's f32 one is 2.2 ulp off.
-template <class B, class V> inline V erfc(B &b, V x) {
+template <class B, class V> inline V erfc_(B &b, V x) {
   auto f32 = [&](auto v) {
     return b.template convert<Kind::F32>(b.libm(Libm::Erfc, b.template convert<Kind::F64>(v)));
   };
   return byKind(b, x, f32, [&](auto v) { return b.libm(Libm::Erfc, v); }, [](auto v) { return v; });
 }
-template <class B, class V> inline V lgamma(B &b, V x) { return b.libm(Libm::Lgamma, x); }
+template <class B, class V> inline V lgamma_(B &b, V x) { return b.libm(Libm::Lgamma, x); }
 /// Gamma function.
-template <class B, class V> inline V tgamma(B &b, V x) { return b.libm(Libm::Tgamma, x); }
-template <class B, class V> inline V cbrt(B &b, V x) { return b.libm(Libm::Cbrt, x); }
-template <class B, class V> inline V hypot(B &b, V x, V y) { return b.libm(Libm::Hypot, x, y); }
-template <class B, class V> inline V nextafter(B &b, V x, V y) {
+template <class B, class V> inline V tgamma_(B &b, V x) { return b.libm(Libm::Tgamma, x); }
+template <class B, class V> inline V cbrt_(B &b, V x) { return b.libm(Libm::Cbrt, x); }
+template <class B, class V> inline V hypot_(B &b, V x, V y) { return b.libm(Libm::Hypot, x, y); }
+template <class B, class V> inline V nextafter_(B &b, V x, V y) {
   return b.libm(Libm::Nextafter, x, y);
 }
 

@@ -126,28 +126,28 @@ template <class B, class V, class F> inline V ownOrLibm(B &b, V x, F &&own, Libm
 } // namespace detail
 
 /// e^x; float kinds, as all of this file.
-template <class B, class V> inline V exp(B &b, V x) {
+template <class B, class V> inline V exp_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::expF32(b, v); }, Libm::Exp);
 }
 /// 2^x.
-template <class B, class V> inline V exp2(B &b, V x) {
+template <class B, class V> inline V exp2_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::exp2F32(b, v); }, Libm::Exp2);
 }
 /// e^x - 1 without cancellation.
-template <class B, class V> inline V expm1(B &b, V x) {
+template <class B, class V> inline V expm1_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::expm1F32(b, v); }, Libm::Expm1);
 }
-template <class B, class V> inline V tanh(B &b, V x) {
+template <class B, class V> inline V tanh_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::tanhF32(b, v); }, Libm::Tanh);
 }
-template <class B, class V> inline V sinh(B &b, V x) {
+template <class B, class V> inline V sinh_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::sinhF32(b, v); }, Libm::Sinh);
 }
-template <class B, class V> inline V cosh(B &b, V x) {
+template <class B, class V> inline V cosh_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::coshF32(b, v); }, Libm::Cosh);
 }
 /// 1 / (1 + e^-x), right down to denormal results.
-template <class B, class V> inline V sigmoid(B &b, V x) {
+template <class B, class V> inline V sigmoid_(B &b, V x) {
   auto f64 = [&](auto v) {
     auto one = b.like(v, 1);
     auto e = b.libm(Libm::Exp, b.neg(b.absf(v)));

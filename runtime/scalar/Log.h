@@ -133,29 +133,29 @@ template <class B, class V> inline V powF32(B &b, V x, V y) {
 } // namespace detail
 
 /// Natural logarithm; float kinds, as all logarithms.
-template <class B, class V> inline V log(B &b, V x) {
+template <class B, class V> inline V log_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::logF32(b, v); }, Libm::Log);
 }
-template <class B, class V> inline V log2(B &b, V x) {
+template <class B, class V> inline V log2_(B &b, V x) {
   auto own = [&](auto v) {
     return detail::logOfBase(b, v, 1.0, 0.0, 0x1.715476p+0, 0x1.4ae0cp-26);
   };
   return detail::ownOrLibm(b, x, own, Libm::Log2);
 }
-template <class B, class V> inline V log10(B &b, V x) {
+template <class B, class V> inline V log10_(B &b, V x) {
   auto own = [&](auto v) {
     return detail::logOfBase(b, v, 0x1.344p-2, 0x1.3509f8p-18, 0x1.bcb7b2p-2, -0x1.5b235ep-27);
   };
   return detail::ownOrLibm(b, x, own, Libm::Log10);
 }
 /// log(1 + x) without cancellation.
-template <class B, class V> inline V log1p(B &b, V x) {
+template <class B, class V> inline V log1p_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::log1pF32(b, v); }, Libm::Log1p);
 }
 
 /// x to the power y. Floats follow C's pow in all special cases; ints wrap and negative exponents
 /// give 0, 1 or -1.
-template <class B, class V> inline V pow(B &b, V x, V y) {
+template <class B, class V> inline V pow_(B &b, V x, V y) {
   auto ofInt = [&](auto v) {
     using T = decltype(v);
     auto wide =

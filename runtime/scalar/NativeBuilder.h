@@ -58,8 +58,9 @@ struct NativeBuilder {
   static double absf(double x) { return __builtin_fabs(x); }
   static float copysign(float x, float y) { return __builtin_copysignf(x, y); }
   static double copysign(double x, double y) { return __builtin_copysign(x, y); }
-  static float sqrt(float x) { return __builtin_sqrtf(x); }
-  static double sqrt(double x) { return __builtin_sqrt(x); }
+  // Not __builtin_sqrtf: it may set errno, which keeps loops scalar.
+  static float sqrt(float x) { return __builtin_elementwise_sqrt(x); }
+  static double sqrt(double x) { return __builtin_elementwise_sqrt(x); }
   static float floor(float x) { return __builtin_floorf(x); }
   static double floor(double x) { return __builtin_floor(x); }
   static float ceil(float x) { return __builtin_ceilf(x); }

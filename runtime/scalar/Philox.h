@@ -51,7 +51,7 @@ template <class B, class V> inline auto unitFromBits(B &b, V word) {
 }
 
 /// 32 random bits of element `index`, as I64 in [0, 2^32); all operands I64.
-template <class B, class V> inline V philox_bits(B &b, V seed, V offset, V index) {
+template <class B, class V> inline V philox_bits_(B &b, V seed, V offset, V index) {
   auto block = philox(b, seed, b.add(offset, b.shrLogical(index, b.likeInt(index, 2))));
   V lane = b.bitAnd(index, b.likeInt(index, 3));
   V word = block.word[0];
@@ -61,12 +61,12 @@ template <class B, class V> inline V philox_bits(B &b, V seed, V offset, V index
 }
 
 /// Uniform number in [0, 1) of element `index`: F32 from I64 operands.
-template <class B, class V> inline auto philox_uniform(B &b, V seed, V offset, V index) {
-  return unitFromBits(b, philox_bits(b, seed, offset, index));
+template <class B, class V> inline auto philox_uniform_(B &b, V seed, V offset, V index) {
+  return unitFromBits(b, philox_bits_(b, seed, offset, index));
 }
 
 /// Standard normal number of element `index` by Box and Muller's transform: F32 from I64 operands.
-template <class B, class V> inline auto philox_normal(B &b, V seed, V offset, V index) {
+template <class B, class V> inline auto philox_normal_(B &b, V seed, V offset, V index) {
   V zero = b.likeInt(index, 0);
   auto block = philox(b, seed, b.add(offset, b.shrLogical(index, b.likeInt(index, 2))));
   auto second = b.cmp(Cmp::Ne, b.bitAnd(index, b.likeInt(index, 2)), zero);
@@ -75,8 +75,8 @@ template <class B, class V> inline auto philox_normal(B &b, V seed, V offset, V 
   auto v = unitFromBits(b, b.select(second, block.word[3], block.word[1]));
   auto turn =
       b.select(odd, b.sub(v, b.like(v, 0.25)), v); // the sine is the cosine a quarter turn back
-  auto radius = b.sqrt(b.mul(b.like(u, -2), log(b, b.sub(b.like(u, 1), u)))); // 1 - u is never 0
-  return b.mul(radius, cos(b, b.mul(turn, b.like(v, 6.283185307179586))));
+  auto radius = b.sqrt(b.mul(b.like(u, -2), log_(b, b.sub(b.like(u, 1), u)))); // 1 - u is never 0
+  return b.mul(radius, cos_(b, b.mul(turn, b.like(v, 6.283185307179586))));
 }
 
 } // namespace dlc::scalar

@@ -162,35 +162,35 @@ template <class B, class V> inline V acosF32(B &b, V x) {
 } // namespace detail
 
 /// Sine of x in radians; float kinds, as all of this file.
-template <class B, class V> inline V sin(B &b, V x) {
+template <class B, class V> inline V sin_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::sinF32(b, v); }, Libm::Sin);
 }
-template <class B, class V> inline V cos(B &b, V x) {
+template <class B, class V> inline V cos_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::cosF32(b, v); }, Libm::Cos);
 }
-template <class B, class V> inline V tan(B &b, V x) {
+template <class B, class V> inline V tan_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::tanF32(b, v); }, Libm::Tan);
 }
-template <class B, class V> inline V asin(B &b, V x) {
+template <class B, class V> inline V asin_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::asinF32(b, v); }, Libm::Asin);
 }
-template <class B, class V> inline V acos(B &b, V x) {
+template <class B, class V> inline V acos_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::acosF32(b, v); }, Libm::Acos);
 }
-template <class B, class V> inline V atan(B &b, V x) {
+template <class B, class V> inline V atan_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::atanF32(b, v); }, Libm::Atan);
 }
 /// Angle of the point (x, y), with C's special cases.
-template <class B, class V> inline V atan2(B &b, V y, V x) {
+template <class B, class V> inline V atan2_(B &b, V y, V x) {
   return byKind(
       b, y, [&](auto v) { return detail::atan2F32(b, v, x); },
       [&](auto v) { return b.libm(Libm::Atan2, v, x); }, [](auto v) { return v; });
 }
 
 // Inverse hyperbolic functions call libm for every kind.
-template <class B, class V> inline V asinh(B &b, V x) { return b.libm(Libm::Asinh, x); }
-template <class B, class V> inline V acosh(B &b, V x) { return b.libm(Libm::Acosh, x); }
-template <class B, class V> inline V atanh(B &b, V x) { return b.libm(Libm::Atanh, x); }
+template <class B, class V> inline V asinh_(B &b, V x) { return b.libm(Libm::Asinh, x); }
+template <class B, class V> inline V acosh_(B &b, V x) { return b.libm(Libm::Acosh, x); }
+template <class B, class V> inline V atanh_(B &b, V x) { return b.libm(Libm::Atanh, x); }
 
 } // namespace dlc::scalar
 

@@ -85,7 +85,7 @@ void checkScan(const char *name, Own own, Reference reference, double bound = 2.
         #Name,                                                                                     \
         [](float x) {                                                                              \
           s::NativeBuilder b;                                                                      \
-          return s::Name(b, x);                                                                    \
+          return s::Name##_(b, x);                                                                 \
         },                                                                                         \
         [](double x) -> double { return reference; });                                             \
   }
@@ -124,7 +124,7 @@ TEST(ScalarScan, sigmoid) {
       "sigmoid",
       [](float x) {
         s::NativeBuilder b;
-        return s::sigmoid(b, x);
+        return s::sigmoid_(b, x);
       },
       [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); });
 }
@@ -136,7 +136,7 @@ TEST(ScalarScan, pow) {
         "pow",
         [y](float x) {
           s::NativeBuilder b;
-          return s::pow(b, x, y);
+          return s::pow_(b, x, y);
         },
         [y](double x) { return std::pow(x, static_cast<double>(y)); });
   for (float x :
@@ -145,7 +145,7 @@ TEST(ScalarScan, pow) {
         "pow_x",
         [x](float y) {
           s::NativeBuilder b;
-          return s::pow(b, x, y);
+          return s::pow_(b, x, y);
         },
         [x](double y) { return std::pow(static_cast<double>(x), y); });
 }
@@ -156,7 +156,7 @@ TEST(ScalarScan, atan2) {
         "atan2",
         [x](float y) {
           s::NativeBuilder b;
-          return s::atan2(b, y, x);
+          return s::atan2_(b, y, x);
         },
         [x](double y) { return std::atan2(y, static_cast<double>(x)); });
 }
