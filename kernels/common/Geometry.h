@@ -1,0 +1,45 @@
+// The iteration space that several strided operands share: broadcast, ordered by the first operand's strides, with
+// adjacent dimensions merged.
+#pragma once
+#include "runtime/core/Tensor.h"
+
+namespace dlc::kernels {
+
+constexpr int kMaxOperands = 8;
+constexpr int kMaxDims = 32;
+
+/// Dimension 0 is the innermost. Strides are in bytes.
+struct Geometry {
+  int ndim = 0;
+  int operands = 0;
+  int64_t numel = 1;
+  int64_t sizes[kMaxDims];
+  int64_t strides[kMaxOperands][kMaxDims];
+
+  Geometry() = default;
+  /// Over `sizes`; operands are added next, then `finish` is called.
+  explicit Geometry(Ints shape);
+  /// An operand whose sizes broadcast to the shape (checked by the meta function).
+  void add(Ints operandSizes, Ints operandStrides, int64_t itemBytes);
+  void add(const Tensor &t) { add(t.sizes(), t.strides(), static_cast<int64_t>(itemSize(t.dtype()))); }
+  /// Drops size-1 dimensions, orders the rest so that operand 0 walks memory forwards, merges neighbours.
+  /// At least one dimension remains.
+  void finish();
+  /// Size of everything but the innermost dimension.
+  int64_t rows() const { return sizes[0] ? numel / sizes[0] : 0; }
+};
+
+/// Walks the rows (all dimensions but the innermost) of a geometry, keeping each operand's byte offset.
+class RowCursor {
+public:
+  RowCursor(const Geometry &g, int64_t row);
+  int64_t offset(int operand) const { return offsets_[operand]; }
+  void next();
+
+private:
+  const Geometry &g_;
+  int64_t index_[kMaxDims];
+  int64_t offsets_[kMaxOperands];
+};
+
+} // namespace dlc::kernels
