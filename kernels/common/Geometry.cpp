@@ -69,19 +69,19 @@ void Geometry::finish() {
   }
 }
 
-RowCursor::RowCursor(const Geometry &g, int64_t row) : g_(g) {
+RowCursor::RowCursor(const Geometry &g, int64_t position, int first) : g_(g), first_(first) {
   for (int k = 0; k < g.operands; ++k)
     offsets_[k] = 0;
-  for (int d = 1; d < g.ndim; ++d) {
-    index_[d] = row % g.sizes[d];
-    row /= g.sizes[d];
+  for (int d = first; d < g.ndim; ++d) {
+    index_[d] = position % g.sizes[d];
+    position /= g.sizes[d];
     for (int k = 0; k < g.operands; ++k)
       offsets_[k] += index_[d] * g.strides[k][d];
   }
 }
 
 void RowCursor::next() {
-  for (int d = 1; d < g_.ndim; ++d) {
+  for (int d = first_; d < g_.ndim; ++d) {
     bool wrap = ++index_[d] == g_.sizes[d];
     int64_t steps = wrap ? 1 - g_.sizes[d] : 1;
     for (int k = 0; k < g_.operands; ++k)

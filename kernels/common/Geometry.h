@@ -17,6 +17,7 @@ struct Geometry {
   int64_t strides[kMaxOperands][kMaxDims];
 
   Geometry() = default;
+  Geometry(const Geometry &) = delete;
   /// Over `sizes`; operands are added next, then `finish` is called.
   explicit Geometry(Ints shape);
   /// An operand whose sizes broadcast to the shape (checked by the meta function).
@@ -29,15 +30,16 @@ struct Geometry {
   int64_t rows() const { return sizes[0] ? numel / sizes[0] : 0; }
 };
 
-/// Walks the rows (all dimensions but the innermost) of a geometry, keeping each operand's byte offset.
+/// Walks the dimensions from `first` outwards (1: the rows, 0: the elements), keeping each operand's byte offset.
 class RowCursor {
 public:
-  RowCursor(const Geometry &g, int64_t row);
+  RowCursor(const Geometry &g, int64_t position, int first = 1);
   int64_t offset(int operand) const { return offsets_[operand]; }
   void next();
 
 private:
   const Geometry &g_;
+  int first_;
   int64_t index_[kMaxDims];
   int64_t offsets_[kMaxOperands];
 };
