@@ -57,6 +57,9 @@ void runElementwise(const Operands &in, const LoopTable &table, Span<Tensor> out
 
 namespace detail {
 
+// Loops that call libm cannot be vectorised, which is meant.
+#pragma clang diagnostic ignored "-Wpass-failed"
+
 template <class F, class V, size_t I>
 using OperandType = std::conditional_t<(F::kBoolOperands >> I & 1) != 0, bool, V>;
 
