@@ -1,18 +1,42 @@
 // The loops around the register tile: cache blocks, slices of K, edges. Included after GemmPack.h.
 
-/// Rows of a panel when m rows are cut evenly into as few panels as the tile allows.
-template <class T> int64_t evenRows(int64_t m) {
-  int64_t panels = (m + kTileRows<T> - 1) / kTileRows<T>;
+/// Rows of a panel when m rows are cut evenly into as few panels of at most `most` as will do.
+inline int64_t evenRows(int64_t m, int64_t most) {
+  int64_t panels = (m + most - 1) / most;
   return (m + panels - 1) / panels;
 }
 
+/// One slice of the sum, and what becomes of C's old value in it.
+template <class T> struct Slice {
+  int64_t k;
+  T alpha, beta;
+};
+
+/// Rows of A for one slice: packed panels (each as wide as its rows), or A in place.
+template <class T> struct Left {
+  bool packed;
+  LeftForm form;
+  const T *a;
+  int64_t stride, panelRows;
+  const T *panel(int64_t i, int64_t k) const {
+    return packed ? a + i * k : form == LeftForm::Rows ? a + i * stride : a + i;
+  }
+  int64_t step(int64_t rows) const { return packed ? rows : stride; }
+  TileFn<T> tileFor(int64_t rows, int64_t vectors) const {
+    return form == LeftForm::Rows ? kTiles<T, LeftForm::Rows>.panel[rows][vectors]
+                                  : kTiles<T, LeftForm::Panels>.panel[rows][vectors];
+  }
+  TileFn<T> wideTileFor(int64_t rows) const {
+    return form == LeftForm::Rows ? kTiles<T, LeftForm::Rows>.wide[rows] : kTiles<T, LeftForm::Panels>.wide[rows];
+  }
+};
+
 /// Runs a tile whose C is not whole vectors of contiguous columns, through a buffer.
-template <class T>
-void edgeTile(TileFn<T> fn, int64_t rows, int64_t cols, int64_t k, const T *a, const T *b, int64_t ldb, T *c,
-              int64_t cRow, int64_t cCol, T alpha, T beta) {
+template <class T, class Run>
+void edgeTile(Run run, int64_t rows, int64_t cols, T *c, int64_t cRow, int64_t cCol, T beta) {
   constexpr int64_t width = kPanelCols<T>;
   alignas(64) T buffer[kTileRows<T> * width];
-  fn(k, a, b, ldb, buffer, width, alpha, T(0));
+  run(buffer, width);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < cols; ++j) {
       T &out = c[i * cRow + j * cCol];
@@ -20,30 +44,55 @@ void edgeTile(TileFn<T> fn, int64_t rows, int64_t cols, int64_t k, const T *a, c
     }
 }
 
-template <class T> struct Slice {
-  int64_t k;
-  T alpha, beta;
-};
-
-/// C's block of packed A (panels of `panelRows`) and packed B.
+/// A block of C from packed B.
 template <class T>
-void panels(const Slice<T> &slice, int64_t m, int64_t n, int64_t panelRows, const T *a, const T *b, T *c, int64_t cRow,
-            int64_t cCol) {
+void packedColumns(const Slice<T> &slice, int64_t m, int64_t n, const Left<T> &left, const T *b, T *c, int64_t cRow,
+                   int64_t cCol) {
   constexpr int64_t width = kPanelCols<T>, L = kLanes<T>;
   for (int64_t j = 0; j < n; j += width) {
-    int64_t cols = n - j < width ? n - j : width;
-    int vectors = cols > L ? 2 : 1;
-    for (int64_t i = 0; i < m; i += panelRows) {
-      int64_t rows = m - i < panelRows ? m - i : panelRows;
-      TileFn<T> fn = kTiles<T>.panel[rows][vectors];
+    int64_t cols = n - j < width ? n - j : width, vectors = cols > L ? 2 : 1;
+    const T *right = b + j * slice.k;
+    for (int64_t i = 0; i < m; i += left.panelRows) {
+      int64_t rows = m - i < left.panelRows ? m - i : left.panelRows;
+      TileFn<T> fn = left.tileFor(rows, vectors);
+      const T *a = left.panel(i, slice.k);
       T *out = c + i * cRow + j * cCol;
-      const T *left = a + i * slice.k, *right = b + j * slice.k;
-      if (cCol == 1 && cols == vectors * L)
-        fn(slice.k, left, right, width, out, cRow, slice.alpha, slice.beta);
-      else
-        edgeTile<T>(fn, rows, cols, slice.k, left, right, width, out, cRow, cCol, slice.alpha, slice.beta);
+      if (cCol == 1 && cols == vectors * L) {
+        fn(slice.k, a, left.step(rows), right, width, out, cRow, slice.alpha, slice.beta);
+        continue;
+      }
+      auto run = [&](T *buffer, int64_t ldc) __attribute__((always_inline)) {
+        fn(slice.k, a, left.step(rows), right, width, buffer, ldc, slice.alpha, T(0));
+      };
+      edgeTile<T>(run, rows, cols, out, cRow, cCol, slice.beta);
     }
   }
+}
+
+/// A block of C (its columns contiguous) from B in place (likewise), as far as whole vectors go. Returns the columns
+/// done.
+template <class T>
+int64_t columnsInPlace(const Slice<T> &slice, int64_t m, int64_t n, const Left<T> &left, const T *b, int64_t ldb, T *c,
+                       int64_t cRow) {
+  constexpr int64_t width = kPanelCols<T>, L = kLanes<T>;
+  int64_t wide = wideVectors(static_cast<int>(left.panelRows)) * L, j = 0;
+  while (n - j >= L) {
+    int64_t cols = n - j >= wide ? wide : n - j >= width ? width : L;
+    for (int64_t i = 0; i < m; i += left.panelRows) {
+      int64_t rows = m - i < left.panelRows ? m - i : left.panelRows;
+      // The columns were cut for a full panel; a shorter last one takes them in parts.
+      bool whole = cols == wide && rows == left.panelRows;
+      for (int64_t s = 0; s < cols;) {
+        int64_t step = whole ? cols : cols - s >= width ? width : L;
+        TileFn<T> fn = whole ? left.wideTileFor(rows) : left.tileFor(rows, step / L);
+        fn(slice.k, left.panel(i, slice.k), left.step(rows), b + j + s, ldb, c + i * cRow + j + s, cRow, slice.alpha,
+           slice.beta);
+        s += step;
+      }
+    }
+    j += cols;
+  }
+  return j;
 }
 
 /// Packs rows [0, m) of a slice of A into panels.
@@ -56,57 +105,45 @@ void packRows(int64_t k, int64_t m, int64_t panelRows, const S *a, int64_t aRow,
 }
 
 enum ScratchSlot { kScratchA = 0, kScratchB = 1 };
-/// Past a panel, room for the vectors that packContiguous writes too far.
+/// Past a panel, room for the vectors that packing writes too far.
 constexpr size_t kSlack = 4 * DLC_GEMM_VECTOR_BYTES;
 
-/// Few rows and B's rows contiguous: B is read in place, once; only its last partial panel is packed.
-template <class T> void fewRows(const CoreArgs<T, T> &x) {
-  constexpr int64_t width = kPanelCols<T>, L = kLanes<T>;
-  int64_t sliceK = sliceRows(x.k), panelRows = evenRows<T>(x.m);
-  T *left = static_cast<T *>(scratch(kScratchA, x.m * sliceK * sizeof(T) + kSlack));
-  T *last = static_cast<T *>(scratch(kScratchB, width * sliceK * sizeof(T) + kSlack));
-  int64_t wide = wideVectors(static_cast<int>(panelRows)) * L;
-  for (int64_t p = 0; p < x.k; p += sliceK) {
-    Slice<T> slice{x.k - p < sliceK ? x.k - p : sliceK, x.alpha, p == 0 ? x.beta : T(1)};
-    packRows<T, T>(slice.k, x.m, panelRows, x.a + p * x.aCol, x.aRow, x.aCol, left);
-    const T *b = x.b + p * x.bRow;
-    int64_t j = 0;
-    while (x.n - j >= L) {
-      int64_t cols = x.n - j >= wide ? wide : x.n - j >= width ? width : L;
-      for (int64_t i = 0; i < x.m; i += panelRows) {
-        int64_t rows = x.m - i < panelRows ? x.m - i : panelRows;
-        // The last panel has fewer rows and could be wider; the columns were cut for the first.
-        TileFn<T> fn = cols == wide && rows == panelRows ? kTiles<T>.wide[rows] : nullptr;
-        for (int64_t s = 0; s < cols;) {
-          int64_t step = fn ? cols : cols - s >= width ? width : L;
-          TileFn<T> part = fn ? fn : kTiles<T>.panel[rows][step / L];
-          part(slice.k, left + i * slice.k, b + j + s, x.bRow, x.c + i * x.cRow + j + s, x.cRow, slice.alpha,
-               slice.beta);
-          s += step;
-        }
-      }
-      j += cols;
+/// Up to this many panels of the other side, packing a side costs more than reading it in place.
+constexpr int64_t kPanelsInPlace = 4;
+
+/// Whether, and how, A is read in place.
+template <class S, class T> Left<T> chooseLeft(const CoreArgs<S, T> &x) {
+  if constexpr (std::is_same_v<S, T>)
+    if (x.n <= kPanelsInPlace * kPanelCols<T>) {
+      if (x.aRow == 1)
+        return {false, LeftForm::Panels, x.a, x.aCol, evenRows(x.m, kTileRows<T>)};
+      if (x.aCol == 1)
+        return {false, LeftForm::Rows, x.a, x.aRow, evenRows(x.m, TileTable<T, LeftForm::Rows>::kRows)};
     }
-    if (j < x.n) {
-      packPanel<T, T>(slice.k, x.n - j, b + j, x.bRow, 1, width, last);
-      panels<T>(slice, x.m, x.n - j, panelRows, left, last, x.c + j, x.cRow, 1);
-    }
-  }
+  return {true, LeftForm::Panels, nullptr, 0, evenRows(x.m, kTileRows<T>)};
 }
 
 template <class S, class T> void tiles(const CoreArgs<S, T> &x) {
   constexpr int64_t width = kPanelCols<T>;
-  if constexpr (std::is_same_v<S, T>)
-    if (!x.packedB && x.bCol == 1 && x.cCol == 1 && x.m <= 2 * kTileRows<T> && x.n >= kLanes<T>)
-      return fewRows<T>(x);
-  int64_t sliceK = sliceRows(x.k), panelRows = evenRows<T>(x.m);
-  int64_t blockM = blockRows(sliceK, sizeof(T)) / panelRows * panelRows;
-  blockM = blockM < panelRows ? panelRows : blockM;
-  int64_t blockN = x.packedB ? x.n : blockCols(sliceK, sizeof(T)) / width * width;
-  T *left = static_cast<T *>(scratch(kScratchA, (x.m < blockM ? x.m : blockM) * sliceK * sizeof(T) + kSlack));
-  T *right = nullptr;
+  int64_t sliceK = sliceRows(x.k);
+  Left<T> left = chooseLeft<S, T>(x);
+  const bool packA = left.packed;
+  const bool packB = !x.packedB && !(std::is_same_v<S, T> && x.bCol == 1 && x.cCol == 1 &&
+                                     x.m <= kPanelsInPlace * kTileRows<T> && x.n >= kLanes<T>);
+  const bool inPlaceB = !packB && !x.packedB;
+  int64_t blockM = x.m, blockN = x.n;
+  if (packA) {
+    blockM = blockRows(sliceK, sizeof(T)) / left.panelRows * left.panelRows;
+    blockM = blockM < left.panelRows ? left.panelRows : blockM;
+  }
+  if (packB)
+    blockN = blockCols(sliceK, sizeof(T)) / width * width;
+  T *leftPanels = nullptr, *right = nullptr;
+  if (packA)
+    leftPanels = static_cast<T *>(scratch(kScratchA, (x.m < blockM ? x.m : blockM) * sliceK * sizeof(T) + kSlack));
   if (!x.packedB) {
-    int64_t cols = ((x.n < blockN ? x.n : blockN) + width - 1) / width * width;
+    // In place, B's last partial panel is packed.
+    int64_t cols = inPlaceB ? width : ((x.n < blockN ? x.n : blockN) + width - 1) / width * width;
     right = static_cast<T *>(scratch(kScratchB, cols * sliceK * sizeof(T) + kSlack));
   }
   int64_t packedCols = (x.packedN + width - 1) / width * width;
@@ -117,12 +154,29 @@ template <class S, class T> void tiles(const CoreArgs<S, T> &x) {
       const T *b = right;
       if (x.packedB)
         b = x.packedB + p * packedCols + (x.packedCol + j) * slice.k;
-      else
+      else if (packB)
         packColumns<S, T>(slice.k, n, x.b + p * x.bRow + j * x.bCol, x.bRow, x.bCol, right);
       for (int64_t i = 0; i < x.m; i += blockM) {
         int64_t m = x.m - i < blockM ? x.m - i : blockM;
-        packRows<S, T>(slice.k, m, panelRows, x.a + i * x.aRow + p * x.aCol, x.aRow, x.aCol, left);
-        panels<T>(slice, m, n, panelRows, left, b, x.c + i * x.cRow + j * x.cCol, x.cRow, x.cCol);
+        const S *a = x.a + i * x.aRow + p * x.aCol;
+        if (packA)
+          packRows<S, T>(slice.k, m, left.panelRows, a, x.aRow, x.aCol, leftPanels);
+        T *c = x.c + i * x.cRow + j * x.cCol;
+        if constexpr (std::is_same_v<S, T>) {
+          left.a = packA ? leftPanels : a;
+          if (inPlaceB) {
+            const T *from = x.b + p * x.bRow;
+            int64_t done = columnsInPlace<T>(slice, m, n, left, from, x.bRow, c, x.cRow);
+            if (done == n)
+              continue;
+            packPanel<T, T>(slice.k, n - done, from + done, x.bRow, 1, width, right);
+            packedColumns<T>(slice, m, n - done, left, right, c + done, x.cRow, 1);
+            continue;
+          }
+        } else {
+          left.a = leftPanels;
+        }
+        packedColumns<T>(slice, m, n, left, b, c, x.cRow, x.cCol);
       }
     }
   }
@@ -147,7 +201,7 @@ template <class T> constexpr DotTable<T> kDots{};
 
 /// Rows of A against kDotCols columns of B at a time; A stays in the cache, B is streamed once.
 template <class T> void dots(const CoreArgs<T, T> &x) {
-  T sums[kDotRows * kDotCols];
+  alignas(64) T sums[kDotRows * kDotCols + kLanes<T>];
   for (int64_t j = 0; j < x.n; j += kDotCols) {
     int64_t cols = x.n - j < kDotCols ? x.n - j : kDotCols;
     for (int64_t i = 0; i < x.m; i += kDotRows) {

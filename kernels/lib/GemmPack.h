@@ -50,6 +50,15 @@ void packContiguous(int64_t k, int64_t count, const T *src, int64_t step, int64_
   }
 }
 
+/// Whole vectors of each of k rows, to rows of `width`; what is written past them is written again by the next row.
+template <class T, int Vectors> void copyRows(int64_t k, const T *src, int64_t step, int64_t width, T *out) {
+  constexpr int L = kLanes<T>;
+  for (int64_t p = 0; p < k; ++p)
+#pragma unroll
+    for (int v = 0; v < Vectors; ++v)
+      store(out + p * width + v * L, load(src + p * step + v * L));
+}
+
 /// The general form: element (p, i) at src[p * pStep + i * iStep] to out[p * width + i], zeros for i >= count.
 template <class S, class T>
 void packStrided(int64_t k, int64_t count, const S *src, int64_t pStep, int64_t iStep, int64_t width, T *out) {
@@ -74,12 +83,16 @@ void packPanel(int64_t k, int64_t count, const S *src, int64_t pStep, int64_t iS
       if (width <= 2 * L)
         return packContiguous<T, 2>(k, count, src, iStep, width, out);
     }
-    if (iStep == 1 && count == kPanelCols<T> && width == count) {
-      for (int64_t p = 0; p < k; ++p)
-#pragma unroll
-        for (int v = 0; v < kPanelVectors; ++v)
-          store(out + p * width + v * L, load(src + p * pStep + v * L));
-      return;
+    if (iStep == 1 && count == kPanelCols<T> && width == count)
+      return copyRows<T, kPanelVectors>(k, src, pStep, width, out);
+    // Reading too far is safe where a later row of the same matrix follows; the last row is copied below.
+    if (iStep == 1 && count == width && count > 2 && width <= 2 * L && pStep >= 2 * L) {
+      if (width <= L)
+        copyRows<T, 1>(k - 1, src, pStep, width, out);
+      else
+        copyRows<T, 2>(k - 1, src, pStep, width, out);
+      src += (k - 1) * pStep, out += (k - 1) * width;
+      k = 1;
     }
   }
   if (iStep == 1)

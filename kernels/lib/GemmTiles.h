@@ -44,10 +44,14 @@ template <class T> constexpr int kTileRows = std::is_floating_point_v<T> ? DLC_G
 constexpr int kPanelVectors = 2;
 template <class T> constexpr int kPanelCols = kPanelVectors * kLanes<T>;
 
-/// c = alpha * A * B + beta * c for MR rows and NV vectors of columns. A is packed (MR elements for each p), B's rows
-/// are ldb apart, C's ldc.
-template <class T, int MR, int NV>
-void tile(int64_t k, const T *a, const T *b, int64_t ldb, T *c, int64_t ldc, T alpha, T beta) {
+/// How a tile reads A: panels hold the rows' elements side by side for each p (packed, or a transposed A in place);
+/// `Rows` is a row-major A in place.
+enum class LeftForm { Panels, Rows };
+
+/// c = alpha * A * B + beta * c for MR rows and NV vectors of columns. `aStride` separates the elements of successive p
+/// in panels, and successive rows in rows. B's rows are ldb apart, C's ldc.
+template <class T, int MR, int NV, LeftForm Form>
+void tile(int64_t k, const T *a, int64_t aStride, const T *b, int64_t ldb, T *c, int64_t ldc, T alpha, T beta) {
   constexpr int L = kLanes<T>;
   Vec<T> acc[MR][NV] = {};
 #pragma clang loop unroll_count(4)
@@ -58,12 +62,13 @@ void tile(int64_t k, const T *a, const T *b, int64_t ldb, T *c, int64_t ldc, T a
       row[j] = load(b + j * L);
 #pragma unroll
     for (int i = 0; i < MR; ++i) {
-      Vec<T> left = a[i];
+      Vec<T> left = Form == LeftForm::Rows ? a[i * aStride + p] : a[i];
 #pragma unroll
       for (int j = 0; j < NV; ++j)
         acc[i][j] = multiplyAdd<T>(left, row[j], acc[i][j]);
     }
-    a += MR;
+    if constexpr (Form == LeftForm::Panels)
+      a += aStride;
     b += ldb;
   }
 #pragma unroll
@@ -78,7 +83,7 @@ void tile(int64_t k, const T *a, const T *b, int64_t ldb, T *c, int64_t ldc, T a
     }
 }
 
-template <class T> using TileFn = void (*)(int64_t, const T *, const T *, int64_t, T *, int64_t, T, T);
+template <class T> using TileFn = void (*)(int64_t, const T *, int64_t, const T *, int64_t, T *, int64_t, T, T);
 
 /// Vectors of columns that use the registers well when there are only `rows` rows and B is read in place.
 constexpr int wideVectors(int rows) {
@@ -88,34 +93,47 @@ constexpr int wideVectors(int rows) {
   return vectors > most ? most : vectors < 2 ? 2 : vectors;
 }
 
-template <class T> struct TileTable {
-  static constexpr int kRows = kTileRows<T>;
+template <class T, LeftForm Form> struct TileTable {
+  /// Each row in place takes an address register.
+  static constexpr int kRows = Form == LeftForm::Rows && kTileRows<T> > 8 ? 8 : kTileRows<T>;
   TileFn<T> panel[kRows + 1][kPanelVectors + 1] = {};
   TileFn<T> wide[kRows + 1] = {};
   template <int MR> constexpr void fill() {
-    panel[MR][1] = tile<T, MR, 1>;
-    panel[MR][2] = tile<T, MR, 2>;
-    wide[MR] = tile<T, MR, wideVectors(MR)>;
+    panel[MR][1] = tile<T, MR, 1, Form>;
+    panel[MR][2] = tile<T, MR, 2, Form>;
+    wide[MR] = tile<T, MR, wideVectors(MR), Form>;
     if constexpr (MR > 1)
       fill<MR - 1>();
   }
   constexpr TileTable() { fill<kRows>(); }
 };
-template <class T> constexpr TileTable<T> kTiles{};
+template <class T, LeftForm Form> constexpr TileTable<T, Form> kTiles{};
 
-/// Sum of the lanes, in halves, so that the order is the same at every call.
-template <class T> DLC_INLINE T sumLanes(Vec<T> v) {
-  alignas(DLC_GEMM_VECTOR_BYTES) T lane[kLanes<T>];
-  store(lane, v);
-#pragma unroll
-  for (int half = kLanes<T> / 2; half > 0; half /= 2)
-#pragma unroll
-    for (int i = 0; i < half; ++i)
-      lane[i] += lane[i + half];
-  return lane[0];
+/// Lanes of the first (High = 0) or second half of every segment of `Segment` lanes of two vectors, in order.
+template <int Segment, int High, class V, size_t... I> DLC_INLINE V halves(V a, V b, std::index_sequence<I...>) {
+  constexpr int half = Segment / 2;
+  return __builtin_shufflevector(a, b, (I / half * Segment + I % half + High * half)...);
 }
 
-/// sums[i * NR + j] = sum_p a[i * lda + p] * b[j * ldb + p].
+/// Sums of the lanes of Count vectors into the first Count lanes of one: halves are added to halves, so the order of
+/// each sum is the same whatever Count is.
+template <class T, int Count, int Segment = kLanes<T>> DLC_INLINE Vec<T> sumLanes(const Vec<T> *v) {
+  using Lanes = std::make_index_sequence<kLanes<T>>;
+  if constexpr (Segment == 1) {
+    return v[0];
+  } else {
+    constexpr int pairs = (Count + 1) / 2;
+    Vec<T> next[pairs];
+#pragma unroll
+    for (int i = 0; i < pairs; ++i) {
+      Vec<T> a = v[2 * i], b = 2 * i + 1 < Count ? v[2 * i + 1] : a;
+      next[i] = halves<Segment, 0, Vec<T>>(a, b, Lanes{}) + halves<Segment, 1, Vec<T>>(a, b, Lanes{});
+    }
+    return sumLanes<T, pairs, Segment / 2>(next);
+  }
+}
+
+/// sums[i * NR + j] = sum_p a[i * lda + p] * b[j * ldb + p]. Whole vectors of sums are written.
 template <class T, int MR, int NR> void dotTile(int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *sums) {
   constexpr int L = kLanes<T>;
   Vec<T> acc[MR][NR] = {};
@@ -146,9 +164,10 @@ template <class T, int MR, int NR> void dotTile(int64_t k, const T *a, int64_t l
         acc[i][j] = multiplyAdd<T>(left[i], right, acc[i][j]);
     }
   }
+  constexpr int group = MR * NR < L ? MR * NR : L, rest = MR * NR % group;
 #pragma unroll
-  for (int i = 0; i < MR; ++i)
-#pragma unroll
-    for (int j = 0; j < NR; ++j)
-      sums[i * NR + j] = sumLanes<T>(acc[i][j]);
+  for (int i = 0; i < MR * NR; i += group) {
+    const Vec<T> *first = &acc[0][0] + i;
+    store(sums + i, i + group <= MR * NR ? sumLanes<T, group>(first) : sumLanes<T, rest ? rest : 1>(first));
+  }
 }
