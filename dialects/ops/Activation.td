@@ -11,7 +11,7 @@ class Activation<string mnemonicName> : Ew<mnemonicName> {
 def Dlc_ReluOp : Ew<"relu"> {
   let summary = "The larger of each element and 0; NaN stays NaN.";
   let params = (ins T:$self);
-  let scalar = (max_ $self, (const_ "0"));
+  let scalar = (relu_ $self);
   let dtypes = NumberTypes;
   let vjp = [Vjp<["self"], "where(out <= 0, 0, g)">];
   let samples = [Sample<"S(3,4)", "np.maximum(self, 0)">];
@@ -23,12 +23,7 @@ def Dlc_SigmoidOp : FloatUnary<"sigmoid", (sigmoid_ $self), "sigmoid_backward(g,
 def Dlc_GeluOp : Activation<"gelu"> {
   let summary = "The Gaussian error linear unit: x times the normal distribution's probability below x.";
   let params = (ins T:$self, Enum<["none", "tanh"], "none">:$approximate);
-  let scalar = (case_ $approximate,
-    "none", (mul_ (mul_ $self, (const_ "0.5")),
-                  (add_ (const_ "1"), (erf_ (mul_ $self, (const_ "0.70710678118654752440"))))),
-    "tanh", (mul_ (mul_ $self, (const_ "0.5")),
-                  (add_ (const_ "1"), (tanh_ (mul_ (const_ "0.79788456080286535588"),
-                    (add_ $self, (mul_ (const_ "0.044715"), (mul_ $self, (mul_ $self, $self)))))))));
+  let scalar = (case_ $approximate, "none", (gelu_erf_ $self), "tanh", (gelu_tanh_ $self));
   let vjp = [Vjp<["self"], "gelu_backward(g, self, approximate)">];
   let samples = [Sample<"S(3,4)", "ref.gelu(self)">, Sample<"S(3,4), approximate='tanh'", "ref.gelu_tanh(self)">];
 }
@@ -58,7 +53,7 @@ def Dlc_GeluBackwardOp : Activation<"gelu_backward"> {
 def Dlc_SiluOp : Activation<"silu"> {
   let summary = "x * sigmoid(x), also called swish.";
   let params = (ins T:$self);
-  let scalar = (mul_ $self, (sigmoid_ $self));
+  let scalar = (silu_ $self);
   let vjp = [Vjp<["self"], "silu_backward(g, self)">];
   let samples = [Sample<"S(3,4)", "self / (1 + np.exp(-self))">];
 }
@@ -74,28 +69,28 @@ def Dlc_SiluBackwardOp : Activation<"silu_backward"> {
 def Dlc_LeakyReluOp : Activation<"leaky_relu"> {
   let summary = "x, or `negative_slope * x` where x is negative.";
   let params = (ins T:$self, Num<"0.01">:$negative_slope);
-  let scalar = (select_ (gt_ $self, (const_ "0")), $self, (mul_ $self, $negative_slope));
+  let scalar = (leaky_relu_ $self, $negative_slope);
   let vjp = [Vjp<["self"], "where(self > 0, g, g * negative_slope)">];
   let samples = [Sample<"S(3,4)", "np.where(self > 0, self, 0.01 * self)">, Sample<"S(3,4), 0.2", "np.where(self > 0, self, 0.2 * self)">];
 }
 def Dlc_EluOp : Activation<"elu"> {
   let summary = "x, or `alpha * (exp(x) - 1)` where x is negative.";
   let params = (ins T:$self, Num<"1.0">:$alpha);
-  let scalar = (select_ (gt_ $self, (const_ "0")), $self, (mul_ $alpha, (expm1_ $self)));
+  let scalar = (elu_ $self, $alpha);
   let vjp = [Vjp<["self"], "where(self > 0, g, g * (exp(self) * alpha))">];
   let samples = [Sample<"S(3,4), alpha=1.5", "np.where(self > 0, self, 1.5 * np.expm1(np.minimum(self, 0)))">];
 }
 def Dlc_SoftplusOp : Activation<"softplus"> {
   let summary = "log(1 + exp(`beta` * x)) / `beta`; x itself where `beta` * x is above `threshold`.";
   let params = (ins T:$self, Num<"1">:$beta, Num<"20">:$threshold);
-  let scalar = (select_ (gt_ (mul_ $self, $beta), $threshold), $self, (div_ (log1p_ (exp_ (mul_ $self, $beta))), $beta));
+  let scalar = (softplus_ $self, $beta, $threshold);
   let vjp = [Vjp<["self"], "where(self * beta > threshold, g, g * sigmoid(self * beta))">];
   let samples = [Sample<"S(3,4)", "np.log1p(np.exp(self))">, Sample<"S(3,4), beta=2, threshold=3", "np.where(2 * self > 3, self, np.log1p(np.exp(2 * self)) / 2)">];
 }
 def Dlc_HardtanhOp : Activation<"hardtanh"> {
   let summary = "Limits each element to [`min_val`, `max_val`].";
   let params = (ins T:$self, Num<"-1.0">:$min_val, Num<"1.0">:$max_val);
-  let scalar = (min_ (max_ $self, $min_val), $max_val);
+  let scalar = (hardtanh_ $self, $min_val, $max_val);
   let dtypes = NumberTypes;
   let vjp = [Vjp<["self"], "where(logical_and(self > min_val, self < max_val), g, 0)">];
   let samples = [Sample<"S(3,4)", "np.clip(self, -1, 1)">];
@@ -103,28 +98,28 @@ def Dlc_HardtanhOp : Activation<"hardtanh"> {
 def Dlc_HardsigmoidOp : Activation<"hardsigmoid"> {
   let summary = "A piecewise linear sigmoid: (x + 3) / 6, limited to [0, 1].";
   let params = (ins T:$self);
-  let scalar = (div_ (min_ (max_ (add_ $self, (const_ "3")), (const_ "0")), (const_ "6")), (const_ "6"));
+  let scalar = (hardsigmoid_ $self);
   let vjp = [Vjp<["self"], "where(logical_and(self > -3, self < 3), g / 6, 0)">];
   let samples = [Sample<"S(3,4)", "np.clip(self + 3, 0, 6) / 6", "-5,5">];
 }
 def Dlc_HardswishOp : Activation<"hardswish"> {
   let summary = "x times hardsigmoid(x).";
   let params = (ins T:$self);
-  let scalar = (div_ (mul_ $self, (min_ (max_ (add_ $self, (const_ "3")), (const_ "0")), (const_ "6"))), (const_ "6"));
+  let scalar = (hardswish_ $self);
   let vjp = [Vjp<["self"], "where(self <= -3, 0, where(self < 3, g * (self / 3 + 0.5), g))">];
   let samples = [Sample<"S(3,4)", "self * np.clip(self + 3, 0, 6) / 6", "-5,5">];
 }
 def Dlc_MishOp : Activation<"mish"> {
   let summary = "x * tanh(softplus(x)).";
   let params = (ins T:$self);
-  let scalar = (mul_ $self, (tanh_ (select_ (gt_ $self, (const_ "20")), $self, (log1p_ (exp_ $self)))));
+  let scalar = (mish_ $self);
   let vjp = [Vjp<["self"], "mishGrad(g, self)">];
   let samples = [Sample<"S(3,4)", "self * np.tanh(np.log1p(np.exp(self)))">];
 }
 def Dlc_LogsigmoidOp : Activation<"logsigmoid"> {
   let summary = "log(sigmoid(x)), accurate for large negative x.";
   let params = (ins T:$self);
-  let scalar = (sub_ (min_ $self, (const_ "0")), (log1p_ (exp_ (neg_ (abs_ $self)))));
+  let scalar = (log_sigmoid_ $self);
   let vjp = [Vjp<["self"], "g * sigmoid(-self)">];
   let samples = [Sample<"S(3,4)", "-np.log1p(np.exp(-self))">];
 }

@@ -102,7 +102,7 @@ def Dlc_Conv2dOp : Structured<"conv2d"> {
 }
 def Dlc_Conv2dPaddingOp : Dlc_Rule<"conv2d_padding"> {
   let summary = "Convolution padded so that the output has the size of the input (`same`), or not at all (`valid`).";
-  let params = (ins T:$input, T:$weight, TOpt:$bias, Ints<"1", 2>:$stride, Enum<["valid", "same"]>:$padding, Ints<"1", 2>:$dilation, Int<"1">:$groups);
+  let params = (ins T:$input, T:$weight, TOpt:$bias, Ints<"1", 2>:$stride, Enum<["valid", "same"], "valid">:$padding, Ints<"1", 2>:$dilation, Int<"1">:$groups);
   let pyName = "conv2d";
   let overload = 1;
   let pyModule = "nn.functional";

@@ -26,13 +26,19 @@ def Dlc_OnesOp : Filled<"ones"> {
   let samples = [Sample<"2, 3", "np.ones((2,3), np.float32)">];
 }
 def Dlc_ArangeOp : Creation<"arange"> {
-  let summary = "Numbers from `start` (0) to before `end`, in steps of `step` (1).";
+  let summary = "Numbers from `start` to before `end`, in steps of `step`.";
   let params = (ins Num<>:$start, Num<>:$end, Num<"1">:$step, DTypeOpt:$dtype, DeviceOpt:$device);
   let kwonly = "dtype";
-  let pySignatures = [["end"]];
   let meta = "arange";
-  let samples = [Sample<"5", "np.arange(5)">, Sample<"1, 7, 2", "np.arange(1, 7, 2)">, Sample<"0, 1, 0.25", "np.arange(0, 1, 0.25, dtype=np.float32)">,
-                 Sample<"5, dtype=dlc.float32", "np.arange(5, dtype=np.float32)">];
+  let overload = 1;
+  let samples = [Sample<"1, 7, 2", "np.arange(1, 7, 2)">, Sample<"0, 1, 0.25", "np.arange(0, 1, 0.25, dtype=np.float32)">];
+}
+def Dlc_ArangeEndOp : Dlc_Rule<"arange_end"> {
+  let summary = "Numbers from 0 to before `end`.";
+  let params = (ins Num<>:$end, DTypeOpt:$dtype, DeviceOpt:$device);
+  let kwonly = "dtype"; let method = 0; let differentiable = 0; let kind = "creation";
+  let pyName = "arange";
+  let samples = [Sample<"5", "np.arange(5)">, Sample<"5, dtype=dlc.float32", "np.arange(5, dtype=np.float32)">];
 }
 def Dlc_LinspaceOp : Creation<"linspace"> {
   let summary = "`steps` numbers from `start` to `end`, both included.";
@@ -88,11 +94,18 @@ def Dlc_RandnOp : Random<"randn"> {
   let noSample = "random";
 }
 def Dlc_RandintOp : Random<"randint"> {
-  let summary = "Uniform integers from `low` (0) to before `high`.";
+  let summary = "Uniform integers from `low` to before `high`.";
   let params = (ins SymInt<>:$low, SymInt<>:$high, SymInts<>:$size, Rng:$generator, DTypeOpt:$dtype, DeviceOpt:$device);
   let kwonly = "generator"; let method = 0;
-  let pySignatures = [["high", "size"]];
   let meta = "creation";
+  let overload = 1;
+  let noSample = "random";
+}
+def Dlc_RandintHighOp : Dlc_Rule<"randint_high"> {
+  let summary = "Uniform integers from 0 to before `high`.";
+  let params = (ins SymInt<>:$high, SymInts<>:$size, Rng:$generator, DTypeOpt:$dtype, DeviceOpt:$device);
+  let kwonly = "generator"; let method = 0; let differentiable = 0; let kind = "creation";
+  let pyName = "randint";
   let noSample = "random";
 }
 def Dlc_RandpermOp : Random<"randperm"> {

@@ -1,7 +1,7 @@
 // Arithmetic and transcendental functions, rounding, minimum and maximum, and the gradients that are kernels of their own.
 include "OpBase.td"
 
-def Dlc_AddOp : Binary<"add", (add_ $self, (mul_ $alpha, $other)), "g", "g * alpha"> {
+def Dlc_AddOp : Binary<"add", (add_ $self, (mul_ $alpha, $other)), "g", "scaled(g, alpha)"> {
   let summary = "Adds `other`, scaled by `alpha`, to `self`, with broadcasting.";
   let params = (ins T:$self, TN:$other, Num<"1">:$alpha);
   let kwonly = "alpha";
@@ -10,7 +10,7 @@ def Dlc_AddOp : Binary<"add", (add_ $self, (mul_ $alpha, $other)), "g", "g * alp
   let samples = [Sample<"S(3,4), S(4), alpha=2", "self + alpha * other">, Sample<"S(2,3), S(2,1)", "self + other">,
                  Sample<"S(5), 2", "self + 2">];
 }
-def Dlc_SubOp : Binary<"sub", (sub_ $self, (mul_ $alpha, $other)), "g", "-(g * alpha)"> {
+def Dlc_SubOp : Binary<"sub", (sub_ $self, (mul_ $alpha, $other)), "g", "-scaled(g, alpha)"> {
   let summary = "Subtracts `other`, scaled by `alpha`, from `self`.";
   let params = (ins T:$self, TN:$other, Num<"1">:$alpha);
   let kwonly = "alpha";
@@ -22,7 +22,6 @@ def Dlc_RsubOp : Dlc_Rule<"rsub"> {
   let summary = "Subtracts `self`, scaled by `alpha`, from `other`.";
   let params = (ins T:$self, TN:$other, Num<"1">:$alpha);
   let kwonly = "alpha";
-  let operator = "rsub";
   let dtypes = NumberTypes;
   let samples = [Sample<"S(3,4), 2.0", "2.0 - self">];
 }
@@ -40,6 +39,7 @@ def Dlc_DivOp : Binary<"div", (case_ $rounding_mode, "None", (div_ $self, $other
   let kwonly = "rounding_mode";
   let operator = "truediv";
   let meta = "div";
+  let arithCases = ["floor", "trunc"];
   let promotion = PromoteToFloat;
   let samples = [Sample<"S(3,4), P(4)", "self / other">, Sample<"S(3,4), P(4), rounding_mode='floor'", "ref.floor_divide(self, other)">,
                  Sample<"S(3,4), P(4), rounding_mode='trunc'", "ref.trunc_divide(self, other)">];
@@ -95,7 +95,7 @@ def Dlc_ReciprocalOp : FloatUnary<"reciprocal", (reciprocal_ $self), "-(g * (out
   let summary = "One divided by each element.";
   let samples = [Sample<"P(3,4)", "1 / self">];
 }
-def Dlc_SquareOp : Unary<"square", (mul_ $self, $self), "g * (self * 2)"> {
+def Dlc_SquareOp : Unary<"square", (square_ $self), "g * (self * 2)"> {
   let summary = "The square of each element.";
   let dtypes = NumberTypes;
   let samples = [Sample<"S(3,4)", "self * self">];
@@ -247,7 +247,7 @@ def Dlc_MaximumOp : Binary<"maximum", (max_ $self, $other), "extremumGrad(g, sel
 def Dlc_LerpOp : Ew<"lerp"> {
   let summary = "`self + weight * (end - self)`.";
   let params = (ins T:$self, T:$end, TN:$weight);
-  let scalar = (add_ $self, (mul_ $weight, (sub_ $end, $self)));
+  let scalar = (lerp_ $self, $end, $weight);
   let dtypes = FloatTypes;
   let vjp = [Vjp<["self"], "g - g * weight">, Vjp<["end"], "g * weight">, Vjp<["weight"], "g * (end - self)">];
   let samples = [Sample<"S(3,4), S(4), 0.25", "self + 0.25 * (end - self)">, Sample<"S(3,4), S(4), S(3,1)", "self + weight * (end - self)">];
@@ -271,7 +271,7 @@ def Dlc_AddcdivOp : Dlc_Rule<"addcdiv"> {
 def Dlc_WhereOp : Ew<"where"> {
   let summary = "Elements of `self` where `condition` holds, of `other` elsewhere.";
   let params = (ins T:$condition, TN:$self, TN:$other);
-  let scalar = (select_ $condition, $self, $other);
+  let scalar = (where_ $condition, $self, $other);
   let boolOperands = ["condition"];
   let inplace = 0;
   let method = 0;
@@ -282,7 +282,7 @@ def Dlc_WhereOp : Ew<"where"> {
 def Dlc_MaskedFillOp : Ew<"masked_fill"> {
   let summary = "`value` where `mask` holds, else the element of `self`; keeps the dtype of `self`.";
   let params = (ins T:$self, T:$mask, TN:$value);
-  let scalar = (select_ $mask, $value, $self);
+  let scalar = (where_ $mask, $value, $self);
   let boolOperands = ["mask"];
   let promotion = PromoteNone;
   let meta = "masked_fill";

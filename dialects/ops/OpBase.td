@@ -102,17 +102,21 @@ class Signature<dag ps> {
 // Scalar functions, gradients, samples
 //===----------------------------------------------------------------------===//
 
-// A primitive of runtime/scalar: a method of every builder. `$param` names an operand.
-class ScalarFn;
-foreach name = ["add", "sub", "mul", "div", "neg", "abs", "sign", "min", "max", "floor", "ceil", "round", "trunc",
-                "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos",
-                "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "sigmoid", "erf", "pow", "fmod",
-                "remainder", "floor_div", "trunc_div", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not",
-                "shl", "shr", "isnan", "isinf", "isfinite", "truth", "select"] in
-  def name # "_" : ScalarFn;
-def const_ : ScalarFn;   // (const_ "0.5"): a literal of the type computed in
-def given_ : ScalarFn;   // (given_ $p, a, b): a when the optional parameter p is present
-def case_ : ScalarFn;    // (case_ $p, "x", a, "y", b): by the value of an Enum parameter; None is "None"
+// A primitive of runtime/scalar (Primitives.h), or one of the three forms below. `$param` names an operand.
+class ScalarFn<string name> { string primitive = name; }
+foreach name = ["add", "sub", "mul", "div", "neg", "abs", "min", "max"] in
+  def name # "_" : ScalarFn<name # "_">;
+foreach name = ["sign", "floor", "ceil", "round", "trunc", "sqrt", "rsqrt", "reciprocal", "square", "exp", "exp2",
+                "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh",
+                "cosh", "tanh", "sigmoid", "erf", "pow", "fmod", "remainder", "floor_div", "trunc_div", "lerp", "eq",
+                "ne", "lt", "le", "gt", "ge", "bit_and", "bit_or", "bit_xor", "bit_not", "shift_left", "shift_right",
+                "logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "where",
+                "relu", "gelu_erf", "gelu_tanh", "silu", "leaky_relu", "elu", "softplus", "hardtanh", "hardsigmoid",
+                "hardswish", "mish", "log_sigmoid"] in
+  def name # "_" : ScalarFn<name>;
+def const_ : ScalarFn<"">;   // (const_ "0.5"): a literal of the type computed in
+def given_ : ScalarFn<"">;   // (given_ $p, a, b): a when the optional parameter p is present
+def case_ : ScalarFn<"">;    // (case_ $p, "x", a, "y", b): by the value of an Enum parameter; None is "None"
 
 // `grad` gives the gradients of `wrt`; several are an std::array that looks at needs[i].
 class Vjp<list<string> params, string expression> {
@@ -168,8 +172,6 @@ class Dlc_Record<string mnemonicName> {
   string pyModule = "";
   string kwonly = "";
   bit varargs = 0;
-  // Further parameter orders of the same op, as in arange(end).
-  list<list<string>> pySignatures = [];
   // Which spellings exist; `x_` and `out=` are derived.
   bit function = 1;
   bit method = 1;
@@ -184,6 +186,8 @@ class Dlc_Record<string mnemonicName> {
   // The meta function: a family (elementwise, reduce, view, creation ...) or the op's own; "" for rule-only records.
   string meta = mnemonicName;
   dag scalar = (ins);
+  // Values of the scalar's case_ parameter with which the op promotes as PromoteArith instead.
+  list<string> arithCases = [];
   Combine combine = NoCombine;
   list<Vjp> vjp = [];
   bit differentiable = 1;
