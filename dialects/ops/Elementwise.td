@@ -271,7 +271,7 @@ def Dlc_AddcdivOp : Dlc_Rule<"addcdiv"> {
 def Dlc_WhereOp : Ew<"where"> {
   let summary = "Elements of `self` where `condition` holds, of `other` elsewhere.";
   let params = (ins T:$condition, TN:$self, TN:$other);
-  let scalar = (where_ $condition, $self, $other);
+  let scalar = (select_ $condition, $self, $other);
   let boolOperands = ["condition"];
   let inplace = 0;
   let method = 0;
@@ -282,7 +282,7 @@ def Dlc_WhereOp : Ew<"where"> {
 def Dlc_MaskedFillOp : Ew<"masked_fill"> {
   let summary = "`value` where `mask` holds, else the element of `self`; keeps the dtype of `self`.";
   let params = (ins T:$self, T:$mask, TN:$value);
-  let scalar = (where_ $mask, $value, $self);
+  let scalar = (select_ $mask, $value, $self);
   let boolOperands = ["mask"];
   let promotion = PromoteNone;
   let meta = "masked_fill";

@@ -68,17 +68,17 @@ class Bitwise<string mnemonicName, dag fn, string op> : Ew<mnemonicName> {
   let dtypes = IntBoolTypes;
   let operator = op;
 }
-def Dlc_BitwiseAndOp : Bitwise<"bitwise_and", (bit_and_ $self, $other), "and"> {
+def Dlc_BitwiseAndOp : Bitwise<"bitwise_and", (and_ $self, $other), "and"> {
   let summary = "Bitwise and; logical for bools.";
   let traitsDlc = ["Commutative", "Associative", "Idempotent"];
   let samples = [Sample<"S(3,4), S(4)", "self & other">];
 }
-def Dlc_BitwiseOrOp : Bitwise<"bitwise_or", (bit_or_ $self, $other), "or"> {
+def Dlc_BitwiseOrOp : Bitwise<"bitwise_or", (or_ $self, $other), "or"> {
   let summary = "Bitwise or; logical for bools.";
   let traitsDlc = ["Commutative", "Associative", "Idempotent"];
   let samples = [Sample<"S(3,4), S(4)", "self | other">];
 }
-def Dlc_BitwiseXorOp : Bitwise<"bitwise_xor", (bit_xor_ $self, $other), "xor"> {
+def Dlc_BitwiseXorOp : Bitwise<"bitwise_xor", (xor_ $self, $other), "xor"> {
   let summary = "Bitwise exclusive or; logical for bools.";
   let traitsDlc = ["Commutative", "Associative"];
   let samples = [Sample<"S(3,4), S(4)", "self ^ other">];
@@ -86,18 +86,18 @@ def Dlc_BitwiseXorOp : Bitwise<"bitwise_xor", (bit_xor_ $self, $other), "xor"> {
 def Dlc_BitwiseNotOp : Ew<"bitwise_not"> {
   let summary = "Flips every bit; logical not for bools.";
   let params = (ins T:$self);
-  let scalar = (bit_not_ $self);
+  let scalar = (not_ $self);
   let differentiable = 0;
   let dtypes = IntBoolTypes;
   let operator = "invert";
   let samples = [Sample<"S(3,4)", "~self">];
 }
-def Dlc_BitwiseLeftShiftOp : Bitwise<"bitwise_left_shift", (shift_left_ $self, $other), "lshift"> {
+def Dlc_BitwiseLeftShiftOp : Bitwise<"bitwise_left_shift", (shl_ $self, $other), "lshift"> {
   let summary = "Shifts bits up by `other`; 0 once nothing is left.";
   let dtypes = IntTypes;
   let samples = [Sample<"S(3,4), P(4)", "self << other">];
 }
-def Dlc_BitwiseRightShiftOp : Bitwise<"bitwise_right_shift", (shift_right_ $self, $other), "rshift"> {
+def Dlc_BitwiseRightShiftOp : Bitwise<"bitwise_right_shift", (shr_ $self, $other), "rshift"> {
   let summary = "Shifts bits down by `other`, keeping the sign.";
   let dtypes = IntTypes;
   let samples = [Sample<"S(3,4), P(4)", "self >> other">];

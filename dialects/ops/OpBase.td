@@ -102,21 +102,20 @@ class Signature<dag ps> {
 // Scalar functions, gradients, samples
 //===----------------------------------------------------------------------===//
 
-// A primitive of runtime/scalar (Primitives.h), or one of the three forms below. `$param` names an operand.
-class ScalarFn<string name> { string primitive = name; }
-foreach name = ["add", "sub", "mul", "div", "neg", "abs", "min", "max"] in
-  def name # "_" : ScalarFn<name # "_">;
-foreach name = ["sign", "floor", "ceil", "round", "trunc", "sqrt", "rsqrt", "reciprocal", "square", "exp", "exp2",
-                "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh",
-                "cosh", "tanh", "sigmoid", "erf", "pow", "fmod", "remainder", "floor_div", "trunc_div", "lerp", "eq",
-                "ne", "lt", "le", "gt", "ge", "bit_and", "bit_or", "bit_xor", "bit_not", "shift_left", "shift_right",
-                "logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite", "where",
-                "relu", "gelu_erf", "gelu_tanh", "silu", "leaky_relu", "elu", "softplus", "hardtanh", "hardsigmoid",
-                "hardswish", "mish", "log_sigmoid"] in
-  def name # "_" : ScalarFn<name>;
-def const_ : ScalarFn<"">;   // (const_ "0.5"): a literal of the type computed in
-def given_ : ScalarFn<"">;   // (given_ $p, a, b): a when the optional parameter p is present
-def case_ : ScalarFn<"">;    // (case_ $p, "x", a, "y", b): by the value of an Enum parameter; None is "None"
+// A primitive of runtime/scalar (Primitives.h), whose C++ function has the name of the def, or one of the three forms
+// below. `$param` names an operand.
+class ScalarFn;
+foreach name = ["add", "sub", "mul", "div", "neg", "abs", "min", "max", "sign", "floor", "ceil", "round", "trunc",
+                "sqrt", "rsqrt", "reciprocal", "square", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin",
+                "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "sigmoid", "erf", "pow", "fmod",
+                "remainder", "floor_div", "trunc_div", "lerp", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor",
+                "not", "shl", "shr", "truth", "logical_and", "logical_or", "logical_xor", "logical_not", "isnan",
+                "isinf", "isfinite", "select", "relu", "gelu_erf", "gelu_tanh", "silu", "leaky_relu", "elu", "softplus",
+                "hardtanh", "hardsigmoid", "hardswish", "mish", "log_sigmoid"] in
+  def name # "_" : ScalarFn;
+def const_ : ScalarFn;   // (const_ "0.5"): a literal of the type computed in
+def given_ : ScalarFn;   // (given_ $p, a, b): a when the optional parameter p is present
+def case_ : ScalarFn;    // (case_ $p, "x", a, "y", b): by the value of an Enum parameter; None is "None"
 
 // `grad` gives the gradients of `wrt`; several are an std::array that looks at needs[i].
 class Vjp<list<string> params, string expression> {

@@ -205,6 +205,10 @@ def meta_boxes(ops):
     return "".join(out)
 
 
+def meta_boxed_decls(ops):
+    return HEADER + "".join(f"void {camel(op.mnemonic)}BoxedMeta(Span<const Arg<TensorMeta>> a, MetaResult &r);\n" for op in ops if op.meta)
+
+
 def kernel_decls(ops):
     out = [HEADER]
     for op in ops:

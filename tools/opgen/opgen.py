@@ -5,7 +5,6 @@
   opgen.py --json ops.json --root . [--check] the committed stub and reference page (--check: fail if they are stale)
 """
 import argparse
-import json
 import os
 import sys
 
@@ -30,14 +29,7 @@ def write(path, text):
     return True
 
 
-def primitives_of(path):
-    """def name -> primitive of runtime/scalar."""
-    with open(path) as f:
-        data = json.load(f)
-    return {n: data[n]["primitive"] for n in data["!instanceof"]["ScalarFn"]}
-
-
-def outputs(ops, primitives):
+def outputs(ops):
     op = "runtime/op/"
     rules = "runtime/rules/"
     files = {
@@ -47,10 +39,11 @@ def outputs(ops, primitives):
         op + "OpParams.inc": cpp.params_table(ops),
         op + "OpTable.inc": cpp.op_table(ops),
         op + "MetaDecls.inc": cpp.meta_decls(ops),
+        op + "MetaBoxedDecls.inc": cpp.meta_boxed_decls(ops),
         op + "MetaBoxes.inc": cpp.meta_boxes(ops),
         op + "KernelDecls.inc": cpp.kernel_decls(ops),
         op + "KernelList.inc": cpp.kernel_list(ops),
-        op + "ScalarOps.inc": scalars.functions(ops, primitives),
+        op + "ScalarOps.inc": scalars.functions(ops),
         op + "ScalarTable.inc": scalars.table(ops),
         "kernels/elementwise/ElementwiseKernels.inc": scalars.kernels(ops),
         rules + "RuleDecls.inc": cpp.rule_decls(ops),
@@ -82,7 +75,7 @@ def main():
         if op.has_scalar:
             op.extra["variants"] = scalars.variants(op)
     if args.out:
-        for name, text in outputs(ops, primitives_of(args.json)).items():
+        for name, text in outputs(ops).items():
             write(os.path.join(args.out, name), text)
     if args.stamp:
         with open(args.stamp, "w"):

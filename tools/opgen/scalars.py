@@ -44,13 +44,13 @@ def _operands(node, found):
     return found
 
 
-def _text(node, like, primitives):
+def _text(node, like):
     if node[0] == "$":
         return cname(node[1])
     fn, args = node
     if fn == "const_":
         return f"scalar::constant(b, {cname(like)}, {args[0][1]})"
-    return f"scalar::{primitives[fn]}(b, {', '.join(_text(a, like, primitives) for a in args)})"
+    return f"scalar::{fn}(b, {', '.join(_text(a, like) for a in args)})"
 
 
 class Variant:
@@ -95,7 +95,7 @@ class Variant:
                 tests.append(f'!{arg}.isNone() && {arg}.str() == "{value}"')
         return " && ".join(tests)
 
-    def struct(self, primitives):
+    def struct(self):
         like = next(p.name for p in self.operands if p.name not in self.op.boolOperands)
         ps, ts = [], ["class B"]
         for p in self.operands:
@@ -105,7 +105,7 @@ class Variant:
         ts.append("class V")
         return (f"struct {self.name} {{\n  static constexpr int kArity = {len(self.operands)};\n"
                 f"  static constexpr uint32_t kTypes = {dtype_mask(self.types):#x};\n  static constexpr uint32_t kBoolOperands = {self.bools};\n"
-                f"  template <{', '.join(ts)}> static auto run(B &b, {', '.join(ps)}) {{ return {_text(self.body, like, primitives)}; }}\n}};\n")
+                f"  template <{', '.join(ts)}> static auto run(B &b, {', '.join(ps)}) {{ return {_text(self.body, like)}; }}\n}};\n")
 
 
 def variants(op):
@@ -115,17 +115,13 @@ def variants(op):
     return [Variant(op, dict(zip(keys, values))) for values in itertools.product(*(found[k] for k in keys))]
 
 
-class NoOperand:
-    pass
-
-
-def functions(ops, primitives):
+def functions(ops):
     out = [HEADER]
     for op in ops:
         if op.has_scalar:
             for v in op.extra["variants"]:
                 if v.operands and v.body[0] != "$":
-                    out.append(v.struct(primitives))
+                    out.append(v.struct())
     return "".join(out)
 
 
