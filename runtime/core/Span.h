@@ -18,6 +18,8 @@ public:
   using value_type = std::remove_const_t<T>;
   constexpr Span() = default;
   constexpr Span(T *data, size_t size) : data_(data), size_(size) {}
+  template <class U, size_t N, class = std::enable_if_t<std::is_convertible_v<U (*)[], T (*)[]>>>
+  constexpr Span(U (&a)[N]) : data_(a), size_(N) {}
   template <class C, class = decltype(std::declval<C &>().data())>
   constexpr Span(C &c) : data_(c.data()), size_(c.size()) {}
   template <class C, class = decltype(std::declval<const C &>().data()),
