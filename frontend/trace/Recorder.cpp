@@ -59,7 +59,7 @@ SmallVec<int64_t> denseOrder(const Sizes &sizes, const Sizes &strides) {
   SmallVec<int64_t> order;
   for (size_t i = 0; i < sizes.size(); ++i)
     order.push_back(static_cast<int64_t>(i));
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return std::make_pair(-strides[a], a) < std::make_pair(-strides[b], b); });
   return order;
 }
 
