@@ -1,6 +1,7 @@
 // Recording: one op at a time into the graph, storages by version.
 #include "frontend/trace/Recorder.h"
 #include "runtime/autograd/Autograd.h"
+#include "runtime/op/Ops.h"
 #include <atomic>
 
 namespace dlc::trace {
@@ -9,12 +10,6 @@ namespace {
 std::atomic<uint64_t> nextEpoch{1};
 /// A piece longer than this is cut: the graph of an endless loop must not eat the memory.
 constexpr size_t kMaxNodes = 50000;
-
-const OpInfo &opNamed(const char *name) {
-  const OpInfo *op = findOp(name);
-  DLC_CHECK(op, "the op table has no `", name, "`");
-  return *op;
-}
 
 /// Stands in for the memory of tensors whose piece failed.
 class FailedSource final : public LazySource {
@@ -112,8 +107,8 @@ int32_t Recorder::addInput(State &s, const Tensor &view) {
   Tensor kept = detach(view);
   if (s.storage->foreign()) { // others may write to it while we are lazy: take the values now
     SmallVec<Tensor, 3> copy;
-    Arg<Tensor> arg[1] = {Arg<Tensor>::of(kept)};
-    runEager(opNamed("clone"), arg, copy, CallForm::Functional);
+    Arg<Tensor> arg[2] = {Arg<Tensor>::of(kept), Arg<Tensor>::ofStr(Str("preserve_format"))};
+    runEager(opInfo(OpId::Clone), arg, copy, CallForm::Functional);
     kept = copy[0];
   }
   TensorMeta m = kept.meta();
@@ -151,7 +146,7 @@ int32_t Recorder::toBaseOrder(const State &s, int32_t value) {
   GVal v{value};
   Arg<GVal> args[2] = {Arg<GVal>::of(v), Arg<GVal>::ofInts(Ints(order.data(), order.size()))};
   SmallVec<TensorMeta, 3> metas;
-  return node(opNamed("permute"), args, metas);
+  return node(opInfo(OpId::Permute), args, metas);
 }
 
 int32_t Recorder::stridedRead(State &s, const Tensor &t) {
@@ -161,7 +156,7 @@ int32_t Recorder::stridedRead(State &s, const Tensor &t) {
   Arg<GVal> args[4] = {Arg<GVal>::of(base), Arg<GVal>::ofDims(sizes), Arg<GVal>::ofDims(strides),
                        Arg<GVal>::ofDim(Dim(t.offset() - s.offset))};
   SmallVec<TensorMeta, 3> metas;
-  return node(opNamed("as_strided"), args, metas);
+  return node(opInfo(OpId::AsStrided), args, metas);
 }
 
 int32_t Recorder::valueOf(const Tensor &t) {
@@ -212,7 +207,7 @@ void Recorder::write(const Tensor &t, int32_t value) {
     Arg<GVal> args[5] = {Arg<GVal>::of(base), Arg<GVal>::of(src), Arg<GVal>::ofDims(sizes), Arg<GVal>::ofDims(strides),
                          Arg<GVal>::ofDim(Dim(t.offset() - s.offset))};
     SmallVec<TensorMeta, 3> metas;
-    s.base = node(opNamed("as_strided_scatter"), args, metas);
+    s.base = node(opInfo(OpId::AsStridedScatter), args, metas);
     // The scatter's result is row-major over the memory order; read it back in the base view's order.
     SmallVec<int64_t> order = denseOrder(s.sizes, s.strides), inverse(order.size());
     bool identity = true;
@@ -223,7 +218,7 @@ void Recorder::write(const Tensor &t, int32_t value) {
     if (!identity) {
       GVal v{s.base};
       Arg<GVal> perm[2] = {Arg<GVal>::of(v), Arg<GVal>::ofInts(Ints(inverse.data(), inverse.size()))};
-      s.base = node(opNamed("permute"), perm, metas);
+      s.base = node(opInfo(OpId::Permute), perm, metas);
     }
   }
   s.dirty = s.input;
@@ -299,7 +294,7 @@ void Recorder::recordView(const OpInfo &op, Span<const Arg<Tensor>> args, SmallV
   const TensorMeta &m = r.outs[0];
   Tensor view = Tensor::viewOf(self.storageRef(), values(m.sizes), values(m.strides), m.offset.value(), m.dtype);
   // as_strided means memory, not the operand's value: it is read through the base when somebody reads it.
-  bool strided = Str(op.name) == "as_strided";
+  bool strided = &op == &opInfo(OpId::AsStrided);
   if (!strided && !(self.storage().foreign())) {
     int32_t from = valueOf(self);
     std::vector<GVal> held;
@@ -321,12 +316,9 @@ void Recorder::castTo(SmallVec<TensorMeta, 3> &metas, int32_t &value, DType dtyp
   if (graph_.values[value].dtype == dtype)
     return;
   GVal v{value};
-  SmallVec<Arg<GVal>, 4> args{Arg<GVal>::of(v), Arg<GVal>::ofDType(dtype)};
-  const OpInfo &cast = opNamed("cast");
-  while (args.size() < cast.params.size())
-    args.push_back(Arg<GVal>());
+  Arg<GVal> args[2] = {Arg<GVal>::of(v), Arg<GVal>::ofDType(dtype)};
   SmallVec<TensorMeta, 3> ignored;
-  value = node(cast, Span<const Arg<GVal>>(args.data(), args.size()), ignored);
+  value = node(opInfo(OpId::Cast), args, ignored);
   metas[0] = ignored[0];
 }
 

@@ -25,8 +25,6 @@ public:
   template <class C, class = decltype(std::declval<const C &>().data()),
             class = std::enable_if_t<std::is_const_v<T>, C>>
   constexpr Span(const C &c) : data_(c.data()), size_(c.size()) {}
-  template <size_t N, class U, class = std::enable_if_t<std::is_convertible_v<U (*)[], T (*)[]>>>
-  constexpr Span(U (&a)[N]) : data_(a), size_(N) {}
   /// Lives until the end of the full expression only.
   template <class U = T, class = std::enable_if_t<std::is_const_v<U>>>
   constexpr Span(std::initializer_list<value_type> l) : data_(l.begin()), size_(l.size()) {}
