@@ -114,11 +114,16 @@ void CompiledFunction::onBreak(const trace::FlushEvent &e) {
   }
   std::string why = e.reason == trace::FlushReason::DataDependent
                         ? str("`", e.what, "` has a result whose size depends on data")
+                    : e.reason == trace::FlushReason::Unsupported
+                        ? str("`", e.what, "` is called on memory that others share, or is not recordable")
                         : str("Python needed ", e.what);
   std::string action = "keep the value on tensors (where, masks) or accept the break: results stay right";
   DLC_REQUIRE(!options_.fullgraph, Runtime, name_, ": fullgraph=True, but the graph breaks", e.loc.empty() ? "" : " at ", e.loc, ": ",
               why, "\n", action);
-  count([](CompileStats &s) { s.breaks++; });
+  count([&](CompileStats &s) {
+    s.breaks++;
+    s.fallbacks += e.reason == trace::FlushReason::Unsupported;
+  });
   event({CompileEvent::Kind::Break, e.loc, why, action});
   if (!saidBreak_ && !options_.quiet) {
     saidBreak_ = true;

@@ -29,6 +29,8 @@ public:
       break;
     case ArgTag::Num:
       put(a.num.category());
+      if (!a.num.ref()) // a constant is part of the program
+        put(a.num.rawBits());
       break;
     case ArgTag::Dim:
       number(a.dim);

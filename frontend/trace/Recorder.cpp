@@ -279,9 +279,29 @@ Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, std::vector<GV
   return g;
 }
 
-/// Ops that the graph can't hold (data-dependent sizes, no IR form): run the piece, then the op.
-void Recorder::runNow(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
-  flush(FlushReason::DataDependent, op.name);
+/// A composite without an IR form: its rule's ops are recorded. Autograd has seen the call already.
+void Recorder::runRule(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
+  GradModeScope off(false);
+  SmallVec<Tensor, 3> fresh(op.results.size());
+  op.rule(args, Span<Tensor>(fresh.data(), fresh.size()));
+  if (form == CallForm::Functional) {
+    outs = fresh;
+    return;
+  }
+  if (form == CallForm::InPlace) {
+    outs.resize(1);
+    outs[0] = args[0].value[0];
+  }
+  for (size_t i = 0; i < outs.size(); ++i) {
+    Arg<Tensor> copy[3] = {Arg<Tensor>::of(outs[i]), Arg<Tensor>::of(fresh[i]), Arg<Tensor>::ofBool(false)};
+    SmallVec<Tensor, 3> ignored;
+    intercept(opInfo(OpId::Copy), copy, ignored, CallForm::InPlace);
+  }
+}
+
+/// Ops that the graph can't hold (data-dependent sizes, memory that others write): run the piece, then the op.
+void Recorder::runNow(FlushReason reason, const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
+  flush(reason, op.name);
   InterceptorScope eager(nullptr);
   runEager(op, args, outs, form);
 }
@@ -375,14 +395,18 @@ void Recorder::intercept(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVe
     for (size_t i = 0; i < args.size(); ++i)
       for (const Tensor &t : args[i].values())
         touchesForeign |= t.defined() && t.storage().foreign() && (i == 0 || isMutatedKind(op.params[i].kind));
-  if (op.has(kDataDependent) || !op.has(kInIr) || touchesForeign)
-    return runNow(op, args, outs, form);
+  if (!op.has(kInIr) && op.rule)
+    return runRule(op, args, outs, form);
+  if (op.has(kDataDependent))
+    return runNow(FlushReason::DataDependent, op, args, outs, form);
+  if (!op.has(kInIr) || touchesForeign)
+    return runNow(FlushReason::Unsupported, op, args, outs, form);
   if (op.kind == OpKind::View && form == CallForm::Functional)
     return recordView(op, args, outs);
   if (form == CallForm::InPlace) {
     const Tensor &self = args[0].value[0];
     if (!self.isNonOverlapping()) // raises what eager raises
-      return runNow(op, args, outs, form);
+      return runNow(FlushReason::Unsupported, op, args, outs, form);
   }
   record(op, args, outs, form);
   if (graph_.nodes.size() > kMaxNodes)

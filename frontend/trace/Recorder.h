@@ -26,7 +26,7 @@ struct Piece {
 using PieceRunner = std::function<void(Piece &piece, std::vector<Tensor> &outs)>;
 
 /// Why a piece ended.
-enum class FlushReason : uint8_t { Exit, Value, DataDependent, Foreign, Limit };
+enum class FlushReason : uint8_t { Exit, Value, DataDependent, Unsupported, Limit };
 
 struct FlushEvent {
   FlushReason reason;
@@ -85,7 +85,8 @@ private:
   Tensor deferred(const TensorMeta &meta, int32_t value);
   void record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
   void recordView(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs);
-  void runNow(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
+  void runRule(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
+  void runNow(FlushReason reason, const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
   Arg<GVal> convert(const Arg<Tensor> &a, ParamKind kind, std::vector<GVal> &values);
   void castTo(SmallVec<TensorMeta, 3> &metas, int32_t &value, DType dtype);
   uint32_t locId();
