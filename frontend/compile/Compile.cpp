@@ -47,7 +47,6 @@ constexpr size_t kMaxEvents = 1000;
 std::mutex statsMutex;
 CompileStats stats;
 Backend backend = nullptr;
-std::string (*locator)() = nullptr;
 thread_local CompiledCall *activeCall = nullptr;
 thread_local trace::Recorder *activeRecorder = nullptr;
 
@@ -76,7 +75,6 @@ void resetCompileStats() {
 }
 void setBackend(Backend b) { backend = b; }
 Backend currentBackend() { return backend; }
-void setLocator(std::string (*locate)()) { locator = locate; }
 bool isCompiling() { return activeRecorder != nullptr && currentInterceptor() == activeRecorder; }
 
 CompiledFunction::CompiledFunction(std::string name, CompileOptions options)
@@ -176,7 +174,7 @@ std::shared_ptr<CacheEntry> CompiledFunction::compile(trace::Piece &piece, Skele
   entry->lifting = staticLifting(key.numbers);
   entry->samples = {key.numbers};
   entry->graph = piece.graph;
-  std::string loc = piece.graph.nodes.empty() ? "" : piece.graph.locs[piece.graph.nodes[0].loc];
+  std::string loc = piece.graph.nodes.empty() ? "" : locText(piece.graph.nodes[0].loc);
   if (logEnabled("graph"))
     logLine("graph", str(name_, "\n", print(piece.graph)));
   if (bucket.entries.empty()) {
@@ -326,7 +324,7 @@ CompiledCall::CompiledCall(Ref<CompiledFunction> function) : function_(std::move
     return;
   CompiledFunction *f = function_.get();
   recorder_ = std::make_unique<trace::Recorder>(
-      [f](trace::Piece &piece, std::vector<Tensor> &outs) { f->runPiece(piece, outs); }, locator);
+      [f](trace::Piece &piece, std::vector<Tensor> &outs) { f->runPiece(piece, outs); });
   recorder_->onBreak = [f](const trace::FlushEvent &e) { f->onBreak(e); };
   scope_ = std::make_unique<InterceptorScope>(recorder_.get());
   activeCall = this;

@@ -101,7 +101,4 @@ private:
   std::unique_ptr<InterceptorScope> scope_;
 };
 
-/// Gives "file:line" of the user's current statement; set by the Python binding.
-void setLocator(std::string (*locate)());
-
 } // namespace dlc

@@ -60,21 +60,11 @@ SmallVec<int64_t> denseOrder(const Sizes &sizes, const Sizes &strides) {
 
 } // namespace
 
-Recorder::Recorder(PieceRunner runner, std::function<std::string()> locate)
-    : runner_(std::move(runner)), locate_(std::move(locate)), epoch_(nextEpoch++) {}
+Recorder::Recorder(PieceRunner runner) : runner_(std::move(runner)), epoch_(nextEpoch++) {}
 
 Recorder::~Recorder() {
   if (liveDeferred_ || !byStorage_.empty())
     abandon("this tensor was recorded by a compiled call that did not finish\nuse the results of a call that returned");
-}
-
-uint32_t Recorder::locId() {
-  if (!locate_)
-    return 0;
-  auto [it, fresh] = locIds_.try_emplace(locate_(), static_cast<uint32_t>(graph_.locs.size()));
-  if (fresh)
-    graph_.locs.push_back(it->first);
-  return it->second;
 }
 
 Recorder::State &Recorder::track(const Tensor &t) {
@@ -127,7 +117,7 @@ int32_t Recorder::node(const OpInfo &op, Span<const Arg<GVal>> args, SmallVec<Te
   GraphNode n;
   n.op = &op;
   n.args = OwnedArgs<GVal>(args);
-  n.loc = locId();
+  n.loc = markLoc();
   for (const TensorMeta &m : metas)
     n.results.push_back(graph_.addValue(m));
   int32_t first = n.results.empty() ? -1 : n.results[0];
@@ -422,7 +412,6 @@ void Recorder::reset() {
   states_.clear();
   byStorage_.clear();
   inputTensors_.clear();
-  locIds_.clear();
   graph_ = Graph();
   epoch_ = nextEpoch++;
   liveDeferred_ = 0;
@@ -457,7 +446,7 @@ void Recorder::flush(FlushReason reason, const std::string &what) {
   if (targets.empty())
     return reset();
   if (reason != FlushReason::Exit && onBreak)
-    onBreak({reason, what, locate_ ? locate_() : "", graph_.nodes.size()});
+    onBreak({reason, what, locText(markLoc()), graph_.nodes.size()});
   Piece piece;
   piece.graph = std::move(graph_);
   piece.inputs = inputTensors_;
