@@ -223,7 +223,7 @@ PyObject *tensorBytes(PyObject *, PyObject *o) {
     static const OpInfo &clone = opNamed("clone");
     Tensor t = tensorOf(o);
     if (!t.isContiguous())
-      t = call(clone, A::of(t), A::ofStr("contiguous_format"));
+      t = call(clone, A::of(t), A::ofStr(Str("contiguous_format")));
     size_t bytes = static_cast<size_t>(t.numel()) * itemSize(t.dtype());
     return PyBytes_FromStringAndSize(bytes ? static_cast<const char *>(t.data()) : "", static_cast<Py_ssize_t>(bytes));
   });
@@ -463,7 +463,7 @@ PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *
     }
     static const OpInfo &clone = opNamed("clone");
     Tensor r = castTo(t, dtype);
-    return result(self, t, copy && r.is(t) ? call(clone, A::of(t), A::ofStr("preserve_format")) : r);
+    return result(self, t, copy && r.is(t) ? call(clone, A::of(t), A::ofStr(Str("preserve_format"))) : r);
   });
 }
 
@@ -472,7 +472,7 @@ template <DType D> PyObject *castMethod(PyObject *self, PyObject *const *, Py_ss
 }
 PyObject *cpu(PyObject *self, PyObject *const *, Py_ssize_t, PyObject *) { return Py_NewRef(self); }
 PyObject *cuda(PyObject *, PyObject *const *, Py_ssize_t, PyObject *) {
-  return guarded([&]() -> PyObject * { fail(ErrorKind::Runtime, "cuda: device 'cuda' is not available: this build of dlc runs on the CPU only\nuse device='cpu'"); });
+  return guarded([]() -> PyObject * { throw Error(ErrorKind::Runtime, "cuda: device 'cuda' is not available: this build of dlc runs on the CPU only\nuse device='cpu'"); });
 }
 PyObject *type(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   return guarded([&]() -> PyObject * {
@@ -589,7 +589,7 @@ Tensor tensorFromData(PyObject *data, std::optional<DType> dtype) {
   if (isTensor(data) || isTypedBuffer(data)) {
     Tensor t = isTensor(data) ? aliasOf(tensorOf(data)) : tensorFromBuffer(data, "tensor");
     Tensor r = dtype ? castTo(t, *dtype) : t;
-    return r.is(t) ? call(clone, A::of(t), A::ofStr("contiguous_format")) : r;
+    return r.is(t) ? call(clone, A::of(t), A::ofStr(Str("contiguous_format"))) : r;
   }
   if (!isSequence(data) && PySequence_Check(data) && !PyUnicode_Check(data) && !PyBytes_Check(data)) {
     Obj list = Obj::check(PySequence_List(data));

@@ -1,6 +1,7 @@
 // Settings and queries that concern no tensor in particular: seeds, threads, memory, dtypes.
 #include "python/binding/Internal.h"
 #include "runtime/core/Allocator.h"
+#include "runtime/core/Knobs.h"
 #include "runtime/core/ThreadPool.h"
 
 namespace dlc::py {
@@ -113,6 +114,15 @@ bool interrupted() {
   return PyErr_CheckSignals() < 0;
 }
 
+/// Warnings of the C++ side go through Python's warnings module.
+void warn(const std::string &text) {
+  if (!Py_IsInitialized())
+    return;
+  HoldGil hold;
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0)
+    PyErr_Clear();
+}
+
 PyMethodDef functions[] = {{"manual_seed", manualSeed, METH_O, "Starts the default generator's stream of `seed`."},
                            {"initial_seed", initialSeed, METH_NOARGS, "The seed of the default generator."},
                            {"get_num_threads", getThreads, METH_NOARGS, "Threads that kernels use, the caller included."},
@@ -131,6 +141,7 @@ PyMethodDef functions[] = {{"manual_seed", manualSeed, METH_O, "Starts the defau
 
 void initMisc(PyObject *module) {
   setInterruptCheck(interrupted);
+  setWarningSink(warn);
   if (PyModule_AddFunctions(module, functions) < 0)
     throw PythonError{};
 }

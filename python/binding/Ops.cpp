@@ -8,6 +8,8 @@ namespace {
 
 #include "python/binding/PyTable.inc"
 
+constexpr size_t kNumPyFunctions = std::size(kPyFunctions);
+
 BoundFunction bound[kNumPyFunctions];
 
 /// Estimated scalar steps, to decide whether giving up the GIL pays.
@@ -204,7 +206,11 @@ void bindFunction(size_t k) {
     auto **names = new PyObject *[o.numParams + 1];
     for (int j = 0; j < o.numParams; ++j)
       names[j] = Obj::check(PyUnicode_InternFromString(o.params[j].name)).release();
-    overloads[i] = {&o, op, o.params, o.numParams, o.kwonly, o.varargs, names};
+    const PyParam *full = nullptr;
+    for (int j = 0; o.slots && j < fn.numOverloads; ++j)
+      if (!fn.overloads[j].slots && findOp(fn.overloads[j].op) == op)
+        full = fn.overloads[j].params;
+    overloads[i] = {&o, op, o.params, full, o.numParams, o.kwonly, o.varargs, names};
   }
   bound[k] = {&fn, overloads, fn.numOverloads};
   for (int s = 0; s < NumBinary; ++s)

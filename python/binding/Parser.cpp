@@ -206,7 +206,7 @@ bool readArg(const PyParam &p, PyObject *o, bool numberSelf, ArgFrame &frame, si
     [[fallthrough]];
   case ParamKind::IntList: {
     Sizes &ints = frame.newInts();
-    return readInts(o, p, ints) && (frame.set(i, A::ofInts(ints)), true);
+    return readInts(o, p, ints) && (frame.set(i, A::ofInts(Ints(ints))), true);
   }
   case ParamKind::IntOpt:
     if (o == Py_None)
@@ -294,7 +294,7 @@ bool setDefault(const PyParam &p, ArgFrame &frame, size_t i) {
     Sizes &ints = frame.newInts();
     for (uint8_t k = 0; k < p.fixed && p.s == nullptr; ++k)
       ints.push_back(p.i);
-    return frame.set(i, A::ofInts(ints)), true;
+    return frame.set(i, A::ofInts(Ints(ints))), true;
   }
   }
   return false;
@@ -343,6 +343,13 @@ bool readExtra(const PyFunction &fn, const OpInfo &op, PyObject *key, PyObject *
   }
   bool ignorable = std::strcmp(name, "layout") == 0 || std::strcmp(name, "memory_format") == 0 || std::strcmp(name, "pin_memory") == 0;
   return ignorable && (value == Py_None || value == Py_False);
+}
+
+/// What a parameter without default is when a shorter signature leaves it out: the start of a range.
+Arg<Tensor> zeroOf(ParamKind kind) {
+  if (kind == ParamKind::Num)
+    return Arg<Tensor>::number(Number(0));
+  return kind == ParamKind::SymInt ? Arg<Tensor>::ofDim(Dim(0)) : Arg<Tensor>();
 }
 
 bool takesVarargs(ParamKind k) { return k == ParamKind::SymInts || k == ParamKind::IntList || k == ParamKind::TList; }
@@ -396,9 +403,9 @@ bool parseOverload(const PyFunction &fn, const BoundOverload &o, Spelling spelli
     }
   }
   const uint8_t *slots = o.table->slots;
-  if (slots)
-    for (size_t i = 0; i < o.op->params.size(); ++i)
-      frame.set(i, Arg<Tensor>());
+  for (size_t i = 0; slots && i < o.op->params.size(); ++i)
+    if (!o.full || !setDefault(o.full[i], frame, i))
+      frame.set(i, zeroOf(o.op->params[i].kind));
   bool numberSelf = spelling == Spelling::Operator;
   for (int i = 0; i < n; ++i) {
     const PyParam &p = o.params[i];

@@ -56,6 +56,7 @@ struct BoundOverload {
   const PyOverload *table;
   const OpInfo *op;
   const PyParam *params;
+  const PyParam *full; ///< of a signature with `slots`: the op's own parameters, for their defaults
   uint8_t numParams, kwonly;
   bool varargs;
   PyObject **names; ///< interned, one per parameter

@@ -1,5 +1,6 @@
 // Conversions of plain Python values, reading the arguments of hand-written functions, and errors.
 #include "python/binding/Binding.h"
+#include "runtime/core/ThreadPool.h"
 #include <cstring>
 #include <frameobject.h>
 
@@ -207,6 +208,9 @@ void setPythonErrorFromCurrentException() noexcept {
       PyErr_SetString(PyExc_SystemError, "a Python error was announced but none is set");
   } catch (const Error &e) {
     setPythonError(e);
+  } catch (const Interrupted &) { // the interrupt check has set KeyboardInterrupt
+    if (!PyErr_Occurred())
+      PyErr_SetNone(PyExc_KeyboardInterrupt);
   } catch (const std::bad_alloc &) {
     PyErr_NoMemory();
   } catch (const std::exception &e) {
