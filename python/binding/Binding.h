@@ -99,6 +99,8 @@ void setPythonError(const Error &e);
 void setPythonErrorFromCurrentException() noexcept;
 /// " (file.py:12)" of the nearest frame outside the dlc package, or "".
 std::string userLocation();
+/// True for files of the dlc package itself.
+bool isPackageFile(PyObject *path);
 
 /// Runs `f` and turns exceptions into a Python error and a null (or -1) result.
 template <class F> auto guarded(F &&f) noexcept -> decltype(f()) {
@@ -163,6 +165,7 @@ void initOps(PyObject *module);
 void initConvert(PyObject *module);
 void initAutograd(PyObject *module);
 void initMisc(PyObject *module);
+void initCompile(PyObject *module);
 
 /// The methods, getters and number slots that go into the Tensor type before it is made.
 void addMethods(const PyMethodDef *defs);

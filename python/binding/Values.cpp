@@ -177,15 +177,20 @@ const std::string &packageFolder() {
 
 } // namespace
 
-std::string userLocation() {
+bool isPackageFile(PyObject *path) {
   const std::string &ours = packageFolder();
+  const char *text = PyUnicode_AsUTF8(path);
+  return text && !ours.empty() && std::strncmp(text, ours.c_str(), ours.size()) == 0;
+}
+
+std::string userLocation() {
   Obj frame = Obj::borrow(reinterpret_cast<PyObject *>(PyEval_GetFrame()));
   while (frame) {
     auto *f = reinterpret_cast<PyFrameObject *>(frame.get());
     Obj code(reinterpret_cast<PyObject *>(PyFrame_GetCode(f)));
     PyObject *name = reinterpret_cast<PyCodeObject *>(code.get())->co_filename;
     const char *path = PyUnicode_AsUTF8(name);
-    if (path && (ours.empty() || std::strncmp(path, ours.c_str(), ours.size()) != 0)) {
+    if (path && !isPackageFile(name)) {
       const char *base = std::strrchr(path, '/');
       return str(" (", base ? base + 1 : path, ":", PyFrame_GetLineNumber(f), ")");
     }
