@@ -3,11 +3,9 @@
 #include "kernels/common/Copy.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/ThreadPool.h"
-#include "runtime/op/OpInfo.h"
+#include "runtime/op/Ops.h"
 
-namespace dlc {
-#include "runtime/op/OpArgs.inc"
-namespace kernels {
+namespace dlc::kernels {
+using namespace dlc::ops;
 #include "runtime/op/KernelDecls.inc"
-} // namespace kernels
-} // namespace dlc
+} // namespace dlc::kernels

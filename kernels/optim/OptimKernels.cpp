@@ -92,19 +92,22 @@ void sgdStepKernel(const SgdStepArgs<Tensor> &args, Span<Tensor>) {
       groups.emplace_back(std::array<Tensor, 3>{args.params[i], args.grads[i], hasMomentum ? args.momentum_buffers[i] : Tensor()}, 0b101u);
     T lr = args.lr.as<T>(), momentum = args.momentum.as<T>(), keep = T(1) - args.dampening.as<T>(), decay = args.weight_decay.as<T>();
     T sign = args.maximize ? T(-1) : T(1);
-    bool nesterov = args.nesterov;
     forEachChunk(groups, [&](const Group<T, 3> &g, int64_t b, int64_t e) {
       T *p = g.data[0], *buf = g.data[2];
       const T *grad = g.data[1];
+      if (!buf) {
+#pragma clang loop vectorize(assume_safety)
+        for (int64_t i = b; i < e; ++i)
+          p[i] -= lr * (sign * grad[i] + decay * p[i]);
+        return;
+      }
+      T ahead = args.nesterov ? T(1) : T(0);
 #pragma clang loop vectorize(assume_safety)
       for (int64_t i = b; i < e; ++i) {
         T d = sign * grad[i] + decay * p[i];
-        if (buf) {
-          T m = momentum * buf[i] + keep * d;
-          buf[i] = m;
-          d = nesterov ? d + momentum * m : m;
-        }
-        p[i] -= lr * d;
+        T m = momentum * buf[i] + keep * d;
+        buf[i] = m;
+        p[i] -= lr * (ahead != T(0) ? d + momentum * m : m);
       }
     });
     for (auto &g : groups)
