@@ -16,7 +16,7 @@ from pydoc_data.topics import topics
 
 LAYERS, WIDTH, HEADS = 4, 128, 4
 BATCH, CONTEXT = 16, 128
-STEPS, RATE, WARMUP, CLIP = 300, 3e-3, 20, 1.0
+STEPS, RATE, WARMUP, CLIP = 300, 4e-3, 20, 1.0
 
 
 class Text:
@@ -92,8 +92,12 @@ def initialize(model, seed=0):
         for name, p in model.named_parameters():
             shape = tuple(p.shape)
             if len(shape) > 1:
-                deep = name.endswith(("proj.weight", "down.weight"))
-                values = rng.standard_normal(shape) * (0.02 / math.sqrt(2 * LAYERS) if deep else 0.02)
+                scale = 0.1 if name in ("token.weight", "position.weight") else 0.7 / math.sqrt(shape[1])
+                if name == "head.weight":
+                    scale = 0.02
+                elif name.endswith(("proj.weight", "down.weight")):  # the last matrix before each residual sum
+                    scale /= math.sqrt(2 * LAYERS)
+                values = rng.standard_normal(shape) * scale
             else:
                 values = np.ones(shape) if ".ln" in "." + name and name.endswith("weight") else np.zeros(shape)
             p.copy_(torch.from_numpy(np.asarray(values, dtype=np.float32)))
