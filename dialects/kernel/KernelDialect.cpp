@@ -169,8 +169,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
         return emitError() << "schedule field 'unroll' must be at most 16";
     } else if (name == "tail") {
       auto word = llvm::dyn_cast<StringAttr>(value);
-      if (!word || (word != "mask" && word != "single"))
-        return emitError() << "schedule field 'tail' must be mask or single";
+      if (!word || (word != "mask" && word != "single" && word != "auto"))
+        return emitError() << "schedule field 'tail' must be mask, single or auto";
     } else if (name == "place" || name == "tile" || name == "gpu") {
       if (!llvm::isa<DictionaryAttr>(value))
         return emitError() << "schedule field '" << name << "' must be {name = value, ...}";

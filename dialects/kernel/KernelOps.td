@@ -100,8 +100,9 @@ def Kernel_Schedule : AttrDef<Kernel_Dialect, "Schedule"> {
   let description = [{
     `#kernel.schedule<order = [r, c], vec = {c = 8}, unroll = 4, par = [r], grain = 4096>`. Fields:
     - `order`: loop order, all dims. `vec = {dim = width}`: the one vectorised dim; width 1 = scalar code.
-    - `unroll`: vectors a trip of the vectorised loop (independent accumulators of a reduction by it).
-    - `tail`: `mask` (main loop and a masked tail) or `single` (one body for both; for long scalar chains).
+    - `unroll`: vectors a trip of the vectorised loop at most (independent accumulators of a reduction by it); loops
+      with long bodies take fewer.
+    - `tail`: `mask` (main loop and a masked tail), `single` (one body for both), or `auto` (single for long bodies).
     - `par`: the outermost dims split over threads; the range [begin, end) counts their flattened points.
     - `grain`: points of the parallel range that a task takes at least.
     - `place = {s1 = out | row | recompute}`: where the value of the n-th stage (`s0` is the first) lives when loops

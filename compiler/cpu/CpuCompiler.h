@@ -1,0 +1,66 @@
+// Kernels to functions: equal kernels are compiled once, objects persist on disk, misses compile in parallel.
+#ifndef DLC_COMPILER_CPU_CPUCOMPILER_H
+#define DLC_COMPILER_CPU_CPUCOMPILER_H
+
+#include "compiler/api/CompiledKernel.h"
+#include "compiler/cpu/CodeGen.h"
+#include "compiler/cpu/ObjectCache.h"
+#include "dialects/kernel/KernelDialect.h"
+
+#include <map>
+#include <mutex>
+
+namespace dlc::compiler {
+
+/// How a CpuCompiler works.
+struct CpuCompilerOptions {
+  unsigned threads = 0;                                        ///< compile threads; 0: as many as there are cores
+  std::string cacheDirectory = ObjectCache::defaultDirectory(); ///< empty: nothing on disk
+  uint64_t cacheLimit = uint64_t(256) << 20;                   ///< bytes
+  CpuTarget target = CpuTarget::host();
+};
+
+/// Compiles kernels for this machine. Thread safe.
+class CpuCompiler {
+public:
+  explicit CpuCompiler(CpuCompilerOptions options = {});
+  ~CpuCompiler();
+
+  /// Returns the process's compiler.
+  static CpuCompiler &get();
+
+  /// Compiles `kernels` (schedules are completed in place); results in the same order. A kernel that can't be lowered
+  /// gives an error whose text has the diagnostics.
+  llvm::Expected<std::vector<CompiledKernel>> compile(llvm::ArrayRef<ir::kernel::FuncOp> kernels);
+
+  /// Returns counts since the start or the last reset.
+  KernelCompileStats stats();
+  void resetStats();
+
+  /// Returns the assembly of one kernel (for tests and DLC_LOGS=output_code).
+  llvm::Expected<std::string> assembly(ir::kernel::FuncOp kernel);
+
+private:
+  struct Code;
+  struct Worker;
+  struct Job;
+
+  llvm::Expected<std::shared_ptr<Code>> find(const std::string &key);
+  llvm::Expected<std::shared_ptr<Code>> link(llvm::ArrayRef<char> object);
+  llvm::Error build(std::vector<Job> &jobs);
+  void buildOne(Job &job, Worker &worker);
+  std::unique_ptr<Worker> takeWorker();
+  void giveWorker(std::unique_ptr<Worker> worker);
+  std::string sourceOf(ir::kernel::FuncOp kernel);
+
+  CpuCompilerOptions options_;
+  ObjectCache cache_;
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<Code>> live_;
+  std::vector<std::unique_ptr<Worker>> idle_;
+  KernelCompileStats stats_;
+};
+
+} // namespace dlc::compiler
+
+#endif

@@ -1,0 +1,15 @@
+// The static cost rule that completes a kernel's schedule.
+#ifndef DLC_COMPILER_LOWER_SCHEDULE_H
+#define DLC_COMPILER_LOWER_SCHEDULE_H
+
+#include "dialects/kernel/KernelDialect.h"
+
+namespace dlc::compiler {
+
+/// Returns `func`'s schedule with every field that the CPU lowering reads filled in; fields that are there stay.
+/// `vectorBits` is the register width to plan for. Null (with an error on the kernel) if no loop order is legal.
+ir::kernel::ScheduleAttr completeSchedule(ir::kernel::FuncOp func, unsigned vectorBits = 256);
+
+} // namespace dlc::compiler
+
+#endif

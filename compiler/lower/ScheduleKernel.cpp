@@ -1,0 +1,226 @@
+// Phase `scheduled`: completes schedules by a static rule. The vectorised dim is the one along which most accesses are
+// neighbours in memory, as far inside as the reductions allow; everything follows from it.
+#include "compiler/lower/KernelPlan.h"
+#include "compiler/lower/Passes.h"
+#include "compiler/lower/Schedule.h"
+
+#include "mlir/IR/Builders.h"
+#include "mlir/Pass/Pass.h"
+
+using namespace mlir;
+using namespace dlc::ir::kernel;
+
+namespace dlc::compiler {
+
+namespace {
+
+/// Whether a primitive on this type is a call of the C library for each element.
+bool callsLibrary(PrimOp op) {
+  StringRef name = op.getName();
+  if (llvm::StringSwitch<bool>(name)
+          .Cases("pow", "fmod", "remainder", "floor_div", "lgamma", "tgamma", "cbrt", "hypot", true)
+          .Cases("nextafter", "atan2", "asinh", "acosh", "atanh", "erfc", true)
+          .Default(false))
+    return op.getNumOperands() && isa<FloatType>(op.getOperand(0).getType());
+  bool isF64 = op.getNumOperands() && op.getOperand(0).getType().isF64();
+  return isF64 && llvm::StringSwitch<bool>(name)
+                      .Cases("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", true)
+                      .Cases("asin", "acos", "atan", "sinh", "cosh", "tanh", "erf", "sigmoid", "silu", true)
+                      .Cases("gelu_erf", "gelu_tanh", "elu", "selu", "celu", "softplus", "mish", "log_sigmoid", true)
+                      .Case("tanhshrink", true)
+                      .Default(false);
+}
+
+class Scheduler {
+public:
+  Scheduler(FuncOp func, unsigned vectorBits) : func_(func), vectorBits_(vectorBits), deps_(computeDeps(func)) {}
+  ScheduleAttr run();
+
+private:
+  int chooseVecDim();
+  int scoreAccess(AffineMap map, MemRefType type, ArrayRef<Attribute> over, unsigned dim);
+  int scoreDim(unsigned dim);
+  unsigned chooseWidth(unsigned dim);
+  unsigned chooseUnroll(unsigned dim, ArrayRef<unsigned> order);
+  SmallVector<unsigned> choosePar(ArrayRef<unsigned> order, int vecDim);
+  ArrayAttr names(ArrayRef<unsigned> dims);
+
+  FuncOp func_;
+  unsigned vectorBits_;
+  llvm::DenseMap<Value, DimSet> deps_;
+};
+
+} // namespace
+
+ArrayAttr Scheduler::names(ArrayRef<unsigned> dims) {
+  SmallVector<Attribute> list;
+  for (unsigned dim : dims)
+    list.push_back(func_.getDimName(dim));
+  return ArrayAttr::get(func_.getContext(), list);
+}
+
+// +2 for neighbours, -2 for lanes apart, 0 if the access does not go along `dim`.
+int Scheduler::scoreAccess(AffineMap map, MemRefType type, ArrayRef<Attribute> over, unsigned dim) {
+  int position = -1;
+  for (auto [i, name] : llvm::enumerate(over))
+    if (name == func_.getDimName(dim))
+      position = static_cast<int>(i);
+  if (position < 0 || !map.isFunctionOfDim(position))
+    return 0;
+  SmallVector<int64_t> strides = getStrides(type);
+  AffineExpr alone = getAffineDimExpr(position, func_.getContext());
+  bool neighbours = false;
+  for (auto [expr, stride] : llvm::zip(map.getResults(), strides)) {
+    if (!expr.isFunctionOfDim(position))
+      continue;
+    auto sum = dyn_cast<AffineBinaryOpExpr>(expr);
+    bool plain = expr == alone || (sum && sum.getKind() == AffineExprKind::Add &&
+                                   (sum.getLHS() == alone) != (sum.getRHS() == alone));
+    neighbours = plain && stride == 1;
+    if (!neighbours)
+      return -2;
+  }
+  return neighbours ? 2 : 0;
+}
+
+int Scheduler::scoreDim(unsigned dim) {
+  int score = 0;
+  func_.walk([&](Operation *op) {
+    if (auto read = dyn_cast<ReadOp>(op)) {
+      score += scoreAccess(read.getMap(), cast<MemRefType>(read.getBuffer().getType()),
+                           getOver(op->getParentOp()).getValue(), dim);
+      for (Value sym : read.getSyms())
+        score -= deps_.lookup(sym) >> dim & 1 ? 2 : 0;
+    } else if (auto write = dyn_cast<WriteOp>(op)) {
+      ArrayRef<StringAttr> dims = write.getValue().getType().getDims();
+      SmallVector<Attribute> over(dims.begin(), dims.end());
+      score += scoreAccess(write.getMap(), cast<MemRefType>(write.getBuffer().getType()), over, dim);
+      bool goesAlong = llvm::is_contained(dims, func_.getDimName(dim));
+      if (goesAlong && !isParallelDim(func_, op, dim))
+        score = -1000;
+    }
+  });
+  if (func_.isStaticDim(dim) && func_.getDimSizes()[dim] < 4)
+    score -= 100;
+  return score;
+}
+
+int Scheduler::chooseVecDim() {
+  int best = -1, bestScore = -50;
+  for (unsigned dim = 0; dim < func_.getNumDims(); ++dim) {
+    SmallVector<unsigned> order = findOrder(func_, dim);
+    if (order.empty())
+      continue;
+    int score = 2 * scoreDim(dim) + (order.back() == dim); // as far inside as possible among equals
+    if (score >= bestScore) {
+      best = static_cast<int>(dim);
+      bestScore = score;
+    }
+  }
+  return best;
+}
+
+unsigned Scheduler::chooseWidth(unsigned dim) {
+  unsigned bits = 8;
+  bool callsPerLane = false;
+  func_.walk([&](Operation *op) {
+    if (auto prim = dyn_cast<PrimOp>(op))
+      callsPerLane |= callsLibrary(prim);
+    auto consider = [&](Type type) {
+      if (isa<FloatType>(type))
+        bits = std::max(bits, std::max(32u, type.getIntOrFloatBitWidth())); // f16 and bf16 compute in f32
+      else if (!type.isIndex())
+        bits = std::max(bits, type.getIntOrFloatBitWidth());
+    };
+    if (isa<ReadOp, PrimOp>(op) || (op->getDialect() && op->getDialect()->getNamespace() == "arith")) {
+      for (Value result : op->getResults())
+        if (deps_.lookup(result) >> dim & 1)
+          consider(result.getType());
+    } else if (auto write = dyn_cast<WriteOp>(op)) {
+      consider(write.getValue().getType().getElementType());
+    }
+  });
+  return callsPerLane ? 1 : std::max(4u, vectorBits_ / bits);
+}
+
+unsigned Scheduler::chooseUnroll(unsigned dim, ArrayRef<unsigned> order) {
+  bool reducesBy = false, keeps = false;
+  for (auto reduce : func_.getOps<ReduceOp>()) {
+    DimSet by = toSet(func_, reduce.getBy()), over = toSet(func_, reduce.getOver());
+    reducesBy |= by >> dim & 1;
+    keeps |= (over & ~by) >> dim & 1;
+  }
+  if (reducesBy)
+    return 4;
+  return keeps && order.back() != dim ? 8 : 2;
+}
+
+SmallVector<unsigned> Scheduler::choosePar(ArrayRef<unsigned> order, int vecDim) {
+  SmallVector<unsigned> par;
+  for (unsigned dim : order) {
+    for (Operation &op : func_.getBlock())
+      if (isa<ReduceOp, WriteOp>(op) && !isParallelDim(func_, &op, dim))
+        return par;
+    // A vectorised dim with loops inside is split only if nothing else can be.
+    bool insideLoops = order.back() != dim && static_cast<int>(dim) == vecDim;
+    if (insideLoops && !par.empty())
+      return par;
+    par.push_back(dim);
+    if (static_cast<int>(dim) == vecDim)
+      return par;
+  }
+  return par;
+}
+
+ScheduleAttr Scheduler::run() {
+  ScheduleAttr given = func_.getScheduleAttr();
+  Builder b(func_.getContext());
+  NamedAttrList fields(given ? given.getFields() : b.getDictionaryAttr({}));
+  int vecDim = given && !given.getVecDim().empty() ? func_.getDimIndex(given.getVecDim()) : chooseVecDim();
+  SmallVector<unsigned> order;
+  if (fields.get("order"))
+    for (StringRef name : given.getOrder())
+      order.push_back(func_.getDimIndex(name));
+  else
+    order = findOrder(func_, vecDim);
+  if (order.size() != func_.getNumDims()) {
+    func_.emitOpError("needs a loop order in which the dims that a reduction keeps come before those it reduces");
+    return {};
+  }
+  if (!fields.get("order"))
+    fields.append("order", names(order));
+  if (!fields.get("vec") && vecDim >= 0)
+    fields.append("vec", b.getDictionaryAttr(b.getNamedAttr(
+                             func_.getDimName(vecDim), b.getI64IntegerAttr(chooseWidth(vecDim)))));
+  if (!fields.get("unroll") && vecDim >= 0)
+    fields.append("unroll", b.getI64IntegerAttr(chooseUnroll(vecDim, order)));
+  if (!fields.get("tail"))
+    fields.append("tail", b.getStringAttr("auto"));
+  if (!fields.get("par"))
+    fields.append("par", names(choosePar(order, vecDim)));
+  return ScheduleAttr::get(func_.getContext(), fields.getDictionary(func_.getContext()));
+}
+
+ScheduleAttr completeSchedule(FuncOp func, unsigned vectorBits) { return Scheduler(func, vectorBits).run(); }
+
+namespace {
+
+struct KernelSchedulePass : PassWrapper<KernelSchedulePass, OperationPass<>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(KernelSchedulePass)
+  StringRef getArgument() const override { return "kernel-schedule"; }
+  StringRef getDescription() const override { return "Complete the schedules of kernels by a static cost rule"; }
+  void runOnOperation() override {
+    getOperation()->walk([&](FuncOp func) {
+      if (ScheduleAttr schedule = completeSchedule(func))
+        func.setScheduleAttr(schedule);
+      else
+        signalPassFailure();
+    });
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createKernelSchedulePass() { return std::make_unique<KernelSchedulePass>(); }
+
+} // namespace dlc::compiler

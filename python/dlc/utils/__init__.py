@@ -1,5 +1,0 @@
-"""Helpers around training: data loading."""
-
-from dlc.utils import data
-
-__all__ = ["data"]
