@@ -1,4 +1,5 @@
 # What follows from the op records in dialects/ops: dlc_opgen makes the C++ includes in the build folder.
+include_guard(GLOBAL)
 find_package(Python3 3.9 COMPONENTS Interpreter REQUIRED)
 file(GLOB DLC_OP_RECORDS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/dialects/ops/*.td)
 file(GLOB _opgen CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tools/opgen/*.py)

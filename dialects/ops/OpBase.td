@@ -13,6 +13,10 @@ def Dlc_Dialect : Dialect {
   let cppNamespace = "::dlc::ir";
   let summary = "Tensor operations: what a model does.";
   let usePropertiesForAttributes = 1;
+  // Families register their ops from files of their own.
+  let extraClassDeclaration = [{
+    template <class... Ops> void addFamily() { addOperations<Ops...>(); }
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,6 +1,7 @@
 // Recording: one op at a time into the graph, storages by version.
 #include "frontend/trace/Recorder.h"
 #include "runtime/autograd/Autograd.h"
+#include "runtime/op/Ops.h"
 #include <atomic>
 
 namespace dlc::trace {
@@ -9,12 +10,6 @@ namespace {
 std::atomic<uint64_t> nextEpoch{1};
 /// A piece longer than this is cut: the graph of an endless loop must not eat the memory.
 constexpr size_t kMaxNodes = 50000;
-
-const OpInfo &opNamed(const char *name) {
-  const OpInfo *op = findOp(name);
-  DLC_CHECK(op, "the op table has no `", name, "`");
-  return *op;
-}
 
 /// Stands in for the memory of tensors whose piece failed.
 class FailedSource final : public LazySource {
@@ -59,27 +54,17 @@ SmallVec<int64_t> denseOrder(const Sizes &sizes, const Sizes &strides) {
   SmallVec<int64_t> order;
   for (size_t i = 0; i < sizes.size(); ++i)
     order.push_back(static_cast<int64_t>(i));
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return std::make_pair(-strides[a], a) < std::make_pair(-strides[b], b); });
   return order;
 }
 
 } // namespace
 
-Recorder::Recorder(PieceRunner runner, std::function<std::string()> locate)
-    : runner_(std::move(runner)), locate_(std::move(locate)), epoch_(nextEpoch++) {}
+Recorder::Recorder(PieceRunner runner) : runner_(std::move(runner)), epoch_(nextEpoch++) {}
 
 Recorder::~Recorder() {
   if (liveDeferred_ || !byStorage_.empty())
     abandon("this tensor was recorded by a compiled call that did not finish\nuse the results of a call that returned");
-}
-
-uint32_t Recorder::locId() {
-  if (!locate_)
-    return 0;
-  auto [it, fresh] = locIds_.try_emplace(locate_(), static_cast<uint32_t>(graph_.locs.size()));
-  if (fresh)
-    graph_.locs.push_back(it->first);
-  return it->second;
 }
 
 Recorder::State &Recorder::track(const Tensor &t) {
@@ -112,8 +97,8 @@ int32_t Recorder::addInput(State &s, const Tensor &view) {
   Tensor kept = detach(view);
   if (s.storage->foreign()) { // others may write to it while we are lazy: take the values now
     SmallVec<Tensor, 3> copy;
-    Arg<Tensor> arg[1] = {Arg<Tensor>::of(kept)};
-    runEager(opNamed("clone"), arg, copy, CallForm::Functional);
+    Arg<Tensor> arg[2] = {Arg<Tensor>::of(kept), Arg<Tensor>::ofStr(Str("preserve_format"))};
+    runEager(opInfo(OpId::Clone), arg, copy, CallForm::Functional);
     kept = copy[0];
   }
   TensorMeta m = kept.meta();
@@ -132,7 +117,7 @@ int32_t Recorder::node(const OpInfo &op, Span<const Arg<GVal>> args, SmallVec<Te
   GraphNode n;
   n.op = &op;
   n.args = OwnedArgs<GVal>(args);
-  n.loc = locId();
+  n.loc = markLoc();
   for (const TensorMeta &m : metas)
     n.results.push_back(graph_.addValue(m));
   int32_t first = n.results.empty() ? -1 : n.results[0];
@@ -151,7 +136,7 @@ int32_t Recorder::toBaseOrder(const State &s, int32_t value) {
   GVal v{value};
   Arg<GVal> args[2] = {Arg<GVal>::of(v), Arg<GVal>::ofInts(Ints(order.data(), order.size()))};
   SmallVec<TensorMeta, 3> metas;
-  return node(opNamed("permute"), args, metas);
+  return node(opInfo(OpId::Permute), args, metas);
 }
 
 int32_t Recorder::stridedRead(State &s, const Tensor &t) {
@@ -161,7 +146,7 @@ int32_t Recorder::stridedRead(State &s, const Tensor &t) {
   Arg<GVal> args[4] = {Arg<GVal>::of(base), Arg<GVal>::ofDims(sizes), Arg<GVal>::ofDims(strides),
                        Arg<GVal>::ofDim(Dim(t.offset() - s.offset))};
   SmallVec<TensorMeta, 3> metas;
-  return node(opNamed("as_strided"), args, metas);
+  return node(opInfo(OpId::AsStrided), args, metas);
 }
 
 int32_t Recorder::valueOf(const Tensor &t) {
@@ -212,7 +197,7 @@ void Recorder::write(const Tensor &t, int32_t value) {
     Arg<GVal> args[5] = {Arg<GVal>::of(base), Arg<GVal>::of(src), Arg<GVal>::ofDims(sizes), Arg<GVal>::ofDims(strides),
                          Arg<GVal>::ofDim(Dim(t.offset() - s.offset))};
     SmallVec<TensorMeta, 3> metas;
-    s.base = node(opNamed("as_strided_scatter"), args, metas);
+    s.base = node(opInfo(OpId::AsStridedScatter), args, metas);
     // The scatter's result is row-major over the memory order; read it back in the base view's order.
     SmallVec<int64_t> order = denseOrder(s.sizes, s.strides), inverse(order.size());
     bool identity = true;
@@ -223,7 +208,7 @@ void Recorder::write(const Tensor &t, int32_t value) {
     if (!identity) {
       GVal v{s.base};
       Arg<GVal> perm[2] = {Arg<GVal>::of(v), Arg<GVal>::ofInts(Ints(inverse.data(), inverse.size()))};
-      s.base = node(opNamed("permute"), perm, metas);
+      s.base = node(opInfo(OpId::Permute), perm, metas);
     }
   }
   s.dirty = s.input;
@@ -284,9 +269,29 @@ Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, std::vector<GV
   return g;
 }
 
-/// Ops that the graph can't hold (data-dependent sizes, no IR form): run the piece, then the op.
-void Recorder::runNow(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
-  flush(FlushReason::DataDependent, op.name);
+/// A composite without an IR form: its rule's ops are recorded. Autograd has seen the call already.
+void Recorder::runRule(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
+  GradModeScope off(false);
+  SmallVec<Tensor, 3> fresh(op.results.size());
+  op.rule(args, Span<Tensor>(fresh.data(), fresh.size()));
+  if (form == CallForm::Functional) {
+    outs = fresh;
+    return;
+  }
+  if (form == CallForm::InPlace) {
+    outs.resize(1);
+    outs[0] = args[0].value[0];
+  }
+  for (size_t i = 0; i < outs.size(); ++i) {
+    Arg<Tensor> copy[3] = {Arg<Tensor>::of(outs[i]), Arg<Tensor>::of(fresh[i]), Arg<Tensor>::ofBool(false)};
+    SmallVec<Tensor, 3> ignored;
+    intercept(opInfo(OpId::Copy), copy, ignored, CallForm::InPlace);
+  }
+}
+
+/// Ops that the graph can't hold (data-dependent sizes, memory that others write): run the piece, then the op.
+void Recorder::runNow(FlushReason reason, const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
+  flush(reason, op.name);
   InterceptorScope eager(nullptr);
   runEager(op, args, outs, form);
 }
@@ -299,7 +304,7 @@ void Recorder::recordView(const OpInfo &op, Span<const Arg<Tensor>> args, SmallV
   const TensorMeta &m = r.outs[0];
   Tensor view = Tensor::viewOf(self.storageRef(), values(m.sizes), values(m.strides), m.offset.value(), m.dtype);
   // as_strided means memory, not the operand's value: it is read through the base when somebody reads it.
-  bool strided = Str(op.name) == "as_strided";
+  bool strided = &op == &opInfo(OpId::AsStrided);
   if (!strided && !(self.storage().foreign())) {
     int32_t from = valueOf(self);
     std::vector<GVal> held;
@@ -321,12 +326,9 @@ void Recorder::castTo(SmallVec<TensorMeta, 3> &metas, int32_t &value, DType dtyp
   if (graph_.values[value].dtype == dtype)
     return;
   GVal v{value};
-  SmallVec<Arg<GVal>, 4> args{Arg<GVal>::of(v), Arg<GVal>::ofDType(dtype)};
-  const OpInfo &cast = opNamed("cast");
-  while (args.size() < cast.params.size())
-    args.push_back(Arg<GVal>());
+  Arg<GVal> args[2] = {Arg<GVal>::of(v), Arg<GVal>::ofDType(dtype)};
   SmallVec<TensorMeta, 3> ignored;
-  value = node(cast, Span<const Arg<GVal>>(args.data(), args.size()), ignored);
+  value = node(opInfo(OpId::Cast), args, ignored);
   metas[0] = ignored[0];
 }
 
@@ -383,14 +385,18 @@ void Recorder::intercept(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVe
     for (size_t i = 0; i < args.size(); ++i)
       for (const Tensor &t : args[i].values())
         touchesForeign |= t.defined() && t.storage().foreign() && (i == 0 || isMutatedKind(op.params[i].kind));
-  if (op.has(kDataDependent) || !op.has(kInIr) || touchesForeign)
-    return runNow(op, args, outs, form);
+  if (!op.has(kInIr) && op.rule)
+    return runRule(op, args, outs, form);
+  if (op.has(kDataDependent))
+    return runNow(FlushReason::DataDependent, op, args, outs, form);
+  if (!op.has(kInIr) || touchesForeign)
+    return runNow(FlushReason::Unsupported, op, args, outs, form);
   if (op.kind == OpKind::View && form == CallForm::Functional)
     return recordView(op, args, outs);
   if (form == CallForm::InPlace) {
     const Tensor &self = args[0].value[0];
     if (!self.isNonOverlapping()) // raises what eager raises
-      return runNow(op, args, outs, form);
+      return runNow(FlushReason::Unsupported, op, args, outs, form);
   }
   record(op, args, outs, form);
   if (graph_.nodes.size() > kMaxNodes)
@@ -406,7 +412,6 @@ void Recorder::reset() {
   states_.clear();
   byStorage_.clear();
   inputTensors_.clear();
-  locIds_.clear();
   graph_ = Graph();
   epoch_ = nextEpoch++;
   liveDeferred_ = 0;
@@ -441,7 +446,7 @@ void Recorder::flush(FlushReason reason, const std::string &what) {
   if (targets.empty())
     return reset();
   if (reason != FlushReason::Exit && onBreak)
-    onBreak({reason, what, locate_ ? locate_() : "", graph_.nodes.size()});
+    onBreak({reason, what, locText(markLoc()), graph_.nodes.size()});
   Piece piece;
   piece.graph = std::move(graph_);
   piece.inputs = inputTensors_;

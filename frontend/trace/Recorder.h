@@ -26,7 +26,7 @@ struct Piece {
 using PieceRunner = std::function<void(Piece &piece, std::vector<Tensor> &outs)>;
 
 /// Why a piece ended.
-enum class FlushReason : uint8_t { Exit, Value, DataDependent, Foreign, Limit };
+enum class FlushReason : uint8_t { Exit, Value, DataDependent, Unsupported, Limit };
 
 struct FlushEvent {
   FlushReason reason;
@@ -37,8 +37,7 @@ struct FlushEvent {
 
 class Recorder final : public Interceptor, public LazySource {
 public:
-  /// `locate` gives the user's file:line of the moment (empty: unknown); it is called once per op.
-  Recorder(PieceRunner runner, std::function<std::string()> locate);
+  explicit Recorder(PieceRunner runner);
   ~Recorder() override;
 
   void intercept(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) override;
@@ -85,20 +84,17 @@ private:
   Tensor deferred(const TensorMeta &meta, int32_t value);
   void record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
   void recordView(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs);
-  void runNow(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
+  void runRule(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
+  void runNow(FlushReason reason, const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
   Arg<GVal> convert(const Arg<Tensor> &a, ParamKind kind, std::vector<GVal> &values);
   void castTo(SmallVec<TensorMeta, 3> &metas, int32_t &value, DType dtype);
-  uint32_t locId();
   void reset();
 
   PieceRunner runner_;
-  std::function<std::string()> locate_;
   Graph graph_;
-  std::unordered_map<std::string, uint32_t> locIds_;
   std::vector<std::unique_ptr<State>> states_;
   std::unordered_map<Storage *, State *> byStorage_;
   std::vector<Tensor> inputTensors_;
-  std::unordered_map<Generator *, std::pair<int64_t, int64_t>> seeds_;
   uint64_t epoch_;
   bool flushing_ = false;
   size_t liveDeferred_ = 0;

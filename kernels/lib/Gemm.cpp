@@ -34,48 +34,9 @@ const Isa &isa() {
   return chosen;
 }
 
-/// The type that computes for T: integers wrap alike with and without a sign.
-template <class T> struct Storage {
-  using type = T;
-};
-template <> struct Storage<int8_t> {
-  using type = uint8_t;
-};
-template <> struct Storage<int16_t> {
-  using type = uint16_t;
-};
-template <> struct Storage<int32_t> {
-  using type = uint32_t;
-};
-template <> struct Storage<int64_t> {
-  using type = uint64_t;
-};
-template <class T> using StorageOf = typename Storage<T>::type;
-
-template <class S> const CoreCode<S, GemmAcc<S>> &code() {
-  const CoreTable &t = *isa().table;
-  if constexpr (std::is_same_v<S, float>)
-    return t.f32;
-  else if constexpr (std::is_same_v<S, double>)
-    return t.f64;
-  else if constexpr (std::is_same_v<S, Half>)
-    return t.f16;
-  else if constexpr (std::is_same_v<S, BFloat16>)
-    return t.bf16;
-  else if constexpr (std::is_same_v<S, uint8_t>)
-    return t.u8;
-  else if constexpr (std::is_same_v<S, uint16_t>)
-    return t.u16;
-  else if constexpr (std::is_same_v<S, uint32_t>)
-    return t.u32;
-  else
-    return t.u64;
-}
-
 struct ScratchMemory {
-  static constexpr int kSlots = 4;
-  void *data[kSlots] = {};
-  size_t size[kSlots] = {};
+  void *data[kScratchSlots] = {};
+  size_t size[kScratchSlots] = {};
   ~ScratchMemory() {
     for (void *p : data)
       std::free(p);
@@ -101,7 +62,32 @@ void *allocatePages(size_t bytes) {
 
 } // namespace
 
-void *scratch(int slot, size_t bytes) {
+template <class S> const CoreCode<S, GemmAcc<S>> &coreCode() {
+  const CoreTable &t = *isa().table;
+  if constexpr (std::is_same_v<S, float>)
+    return t.f32;
+  else if constexpr (std::is_same_v<S, double>)
+    return t.f64;
+  else if constexpr (std::is_same_v<S, Half>)
+    return t.f16;
+  else if constexpr (std::is_same_v<S, BFloat16>)
+    return t.bf16;
+  else if constexpr (std::is_same_v<S, uint8_t>)
+    return t.u8;
+  else if constexpr (std::is_same_v<S, uint16_t>)
+    return t.u16;
+  else if constexpr (std::is_same_v<S, uint32_t>)
+    return t.u32;
+  else
+    return t.u64;
+}
+
+#define DLC_X(S) template const CoreCode<S, GemmAcc<S>> &coreCode<S>();
+DLC_X(float)
+DLC_X(double) DLC_X(Half) DLC_X(BFloat16) DLC_X(uint8_t) DLC_X(uint16_t) DLC_X(uint32_t) DLC_X(uint64_t)
+#undef DLC_X
+
+    void *scratch(ScratchSlot slot, size_t bytes) {
   static thread_local ScratchMemory memory;
   if (memory.size[slot] < bytes) {
     std::free(memory.data[slot]);
@@ -157,7 +143,7 @@ int64_t paddedSize(int64_t m, int64_t n, int64_t lanes) { return m * ((n + lanes
 
 template <class S> void chooseForm(Form<S> &f) {
   auto &x = f.core;
-  const auto &c = code<S>();
+  const auto &c = coreCode<S>();
   f.dots = false;
   if (x.packedB)
     return;
@@ -208,7 +194,7 @@ template <class S> void scaleOnly(const Form<S> &f) {
 template <class S> void runNarrow(const CoreArgs<S, float> &whole, S *c) {
   constexpr int64_t kRows = 512, kCols = 1024;
   float *sums = static_cast<float *>(
-      scratch(2, std::min(kRows, whole.m) * std::min(kCols, whole.n) * static_cast<int64_t>(sizeof(float))));
+      scratch(kScratchSums, std::min(kRows, whole.m) * std::min(kCols, whole.n) * static_cast<int64_t>(sizeof(float))));
   for (int64_t i = 0; i < whole.m; i += kRows)
     for (int64_t j = 0; j < whole.n; j += kCols) {
       CoreArgs<S, float> x = whole;
@@ -220,7 +206,7 @@ template <class S> void runNarrow(const CoreArgs<S, float> &whole, S *c) {
         x.b += j * x.bCol;
       x.c = sums, x.cRow = x.n, x.cCol = 1;
       x.alpha = 1, x.beta = 0;
-      code<S>().tiles(x);
+      coreCode<S>().tiles(x);
       for (int64_t r = 0; r < x.m; ++r)
         for (int64_t s = 0; s < x.n; ++s) {
           S &out = c[(i + r) * whole.cRow + (j + s) * whole.cCol];
@@ -242,7 +228,7 @@ template <class S> void runPart(const Form<S> &f, int64_t e, int64_t i, int64_t 
   S *c = f.c + e * f.outBatch + i * x.cRow + j * x.cCol;
   if constexpr (std::is_same_v<S, GemmAcc<S>>) {
     x.c = c;
-    f.dots ? code<S>().dots(x) : code<S>().tiles(x);
+    f.dots ? coreCode<S>().dots(x) : coreCode<S>().tiles(x);
   } else {
     runNarrow<S>(x, c);
   }
@@ -257,7 +243,7 @@ struct Cut {
 
 /// The cut into about `parts` blocks that costs a task least: its products, and packing its sides.
 template <class S> Cut chooseCut(const Form<S> &f, int64_t parts) {
-  const auto &c = code<S>();
+  const auto &c = coreCode<S>();
   int64_t rowUnit = f.dots ? 4 : c.panelRows, colUnit = f.dots ? 4 : c.panelCols;
   // What packing an element costs in multiplications.
   constexpr int64_t kPackCost = 12;
@@ -317,7 +303,7 @@ template <class T> void PackedMatrix<T>::Free::operator()(void *p) const { std::
 template <class T>
 PackedMatrix<T>::PackedMatrix(int64_t k, int64_t n, const T *b, int64_t rowStride, int64_t colStride) : k_(k), n_(n) {
   using S = StorageOf<T>;
-  const auto &c = code<S>();
+  const auto &c = coreCode<S>();
   if (k <= 0 || n <= 0)
     return;
   // packContiguous may write one vector past the last panel.

@@ -51,7 +51,7 @@ template <class T> struct GemmArgs {
   const PackedMatrix<T> *packedB = nullptr;
 };
 
-/// Computes on the calling thread. T: float, double, Half, BFloat16, (u)int8, int16, int32, int64.
+/// Computes on the calling thread. T: float, double, Half, BFloat16, and integers of 8 to 64 bits.
 template <class T> void gemm(const GemmArgs<T> &args);
 
 /// Computes on the thread pool. The result has the same bits as gemm's, whatever the number of threads.
@@ -61,7 +61,9 @@ template <class T> void gemmParallel(const GemmArgs<T> &args);
 const char *gemmIsa();
 
 #define DLC_GEMM_TYPES(X)                                                                                              \
-  X(float) X(double) X(::dlc::Half) X(::dlc::BFloat16) X(uint8_t) X(int8_t) X(int16_t) X(int32_t) X(int64_t)
+  X(float)                                                                                                             \
+  X(double) X(::dlc::Half) X(::dlc::BFloat16) X(int8_t) X(int16_t) X(int32_t) X(int64_t) X(uint8_t) X(uint16_t)        \
+      X(uint32_t) X(uint64_t)
 #define DLC_X(T)                                                                                                       \
   extern template class PackedMatrix<T>;                                                                               \
   extern template void gemm(const GemmArgs<T> &);                                                                      \

@@ -104,7 +104,6 @@ void packRows(int64_t k, int64_t m, int64_t panelRows, const S *a, int64_t aRow,
   }
 }
 
-enum ScratchSlot { kScratchA = 0, kScratchB = 1 };
 /// Past a panel, room for the vectors that packing writes too far.
 constexpr size_t kSlack = 4 * DLC_GEMM_VECTOR_BYTES;
 

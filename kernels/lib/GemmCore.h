@@ -1,5 +1,6 @@
 // Between Gemm.cpp and the code of each instruction set: one single-threaded sub-problem, and the tables of functions.
 #pragma once
+#include "kernels/lib/Gemm.h"
 #include "runtime/core/Half.h"
 #include <cstddef>
 #include <cstdint>
@@ -58,8 +59,32 @@ const CoreTable &avx2Table();
 const CoreTable &avx512Table();
 bool isAvx512Usable();
 
+/// Slots of scratch(): A's and B's panels, sums of narrow types, and two for the callers of the core.
+enum ScratchSlot { kScratchA, kScratchB, kScratchSums, kScratchColumns, kScratchRows, kScratchSlots };
+
+/// The functions in use for a storage type: float, double, Half, BFloat16, or an unsigned integer.
+template <class S> const CoreCode<S, GemmAcc<S>> &coreCode();
+
+/// The type that computes for T: integers wrap alike with and without a sign.
+template <class T> struct Storage {
+  using type = T;
+};
+template <> struct Storage<int8_t> {
+  using type = uint8_t;
+};
+template <> struct Storage<int16_t> {
+  using type = uint16_t;
+};
+template <> struct Storage<int32_t> {
+  using type = uint32_t;
+};
+template <> struct Storage<int64_t> {
+  using type = uint64_t;
+};
+template <class T> using StorageOf = typename Storage<T>::type;
+
 /// Memory of the calling thread that lasts until its next request for the same slot; 64-byte aligned.
-void *scratch(int slot, size_t bytes);
+void *scratch(ScratchSlot slot, size_t bytes);
 /// Rows of A kept in the second-level cache for slices of `k` rows of elements of `elementSize` bytes.
 int64_t blockRows(int64_t k, size_t elementSize);
 /// Columns of B kept in the last-level cache.

@@ -29,6 +29,8 @@ public:
 
   std::vector<GradEdge> edges;
   uint32_t numInputs = 1;
+  /// Made while a recorder was installed: the backward of a compiled forward is compiled too.
+  bool recorded = false;
   /// Creation order: a consumer always has a larger number than its producers. Leaves have theirs offset to the bottom.
   int64_t sequence;
   /// Hooks on the tensor that is input `first` of this node; may return a replacement (undefined: keep).
@@ -77,6 +79,9 @@ void backward(Span<const Tensor> roots, Span<const Tensor> grads, bool retainGra
 /// tensor if allowUnused, else RuntimeError.
 std::vector<Tensor> grad(Span<const Tensor> roots, Span<const Tensor> inputs, Span<const Tensor> grads, bool retainGraph,
                          bool createGraph, bool allowUnused);
+
+/// How the backward of recorded nodes is run when no recorder is installed: `region` must call `body(context)` once.
+void setBackwardRegion(void (*region)(void (*body)(void *), void *context));
 
 /// Connects the tape to the dispatcher. Called once at start.
 void installAutograd();

@@ -12,6 +12,19 @@ struct Later {
   bool operator()(const Ref<GradNode> &a, const Ref<GradNode> &b) const { return a->sequence < b->sequence; }
 };
 
+void (*backwardRegion)(void (*)(void *), void *) = nullptr;
+
+/// Runs `body`, inside a recording region if the roots came out of one that has ended.
+template <class F> void inRegion(Span<const Tensor> roots, F body) {
+  bool recorded = false;
+  for (const Tensor &t : roots)
+    if (Ref<GradNode> node = gradFunction(t))
+      recorded |= node->recorded;
+  if (!recorded || !backwardRegion || currentInterceptor())
+    return body();
+  backwardRegion([](void *f) { (*static_cast<F *>(f))(); }, &body);
+}
+
 class Engine {
 public:
   Engine(bool keep, bool createGraph) : keep_(keep), mode_(createGraph) {}
@@ -138,11 +151,15 @@ private:
 } // namespace
 
 void backward(Span<const Tensor> roots, Span<const Tensor> grads, bool retainGraph, bool createGraph) {
-  Engine engine(retainGraph || createGraph, createGraph);
-  for (size_t i = 0; i < roots.size(); ++i)
-    engine.seed(roots[i], i < grads.size() ? grads[i] : Tensor());
-  engine.run();
+  inRegion(roots, [&] {
+    Engine engine(retainGraph || createGraph, createGraph);
+    for (size_t i = 0; i < roots.size(); ++i)
+      engine.seed(roots[i], i < grads.size() ? grads[i] : Tensor());
+    engine.run();
+  });
 }
+
+void setBackwardRegion(void (*region)(void (*)(void *), void *)) { backwardRegion = region; }
 
 std::vector<Tensor> grad(Span<const Tensor> roots, Span<const Tensor> inputs, Span<const Tensor> grads, bool retainGraph,
                          bool createGraph, bool allowUnused) {
@@ -152,15 +169,18 @@ std::vector<Tensor> grad(Span<const Tensor> roots, Span<const Tensor> inputs, Sp
     DLC_REQUIRE(wanted.back(), Runtime, "grad: an input ", describe(t),
                 " does not require grad\ncall requires_grad_() on it before computing the outputs");
   }
-  Engine engine(retainGraph || createGraph, createGraph);
-  engine.capture(wanted);
-  for (size_t i = 0; i < roots.size(); ++i)
-    engine.seed(roots[i], i < grads.size() ? grads[i] : Tensor());
-  engine.run();
   std::vector<Tensor> out;
+  inRegion(roots, [&] {
+    Engine engine(retainGraph || createGraph, createGraph);
+    engine.capture(wanted);
+    for (size_t i = 0; i < roots.size(); ++i)
+      engine.seed(roots[i], i < grads.size() ? grads[i] : Tensor());
+    engine.run();
+    for (const GradEdge &e : wanted)
+      out.push_back(engine.captured(e));
+  });
   for (size_t i = 0; i < inputs.size(); ++i) {
-    out.push_back(engine.captured(wanted[i]));
-    DLC_REQUIRE(out.back().defined() || allowUnused, Runtime, "grad: input ", i, " ", describe(inputs[i]),
+    DLC_REQUIRE(out[i].defined() || allowUnused, Runtime, "grad: input ", i, " ", describe(inputs[i]),
                 " was not used to compute the outputs\npass allow_unused=True to get None for it");
   }
   return out;

@@ -184,7 +184,7 @@ void autogradDispatch(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<T
 
 } // namespace
 
-GradNode::GradNode() : sequence(nextSequence++) {}
+GradNode::GradNode() : recorded(currentInterceptor() != nullptr), sequence(nextSequence++) {}
 
 /// Long chains are freed in a loop: a recursive release of a deep graph would overflow the stack.
 GradNode::~GradNode() {

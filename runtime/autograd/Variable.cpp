@@ -86,7 +86,7 @@ public:
   std::vector<Tensor> apply(std::vector<Tensor> grads, bool) override {
     if (!grads[0].defined())
       return {Tensor()};
-    Tensor zeros = ops::zeros(baseSizes_, grads[0].dtype());
+    Tensor zeros = ops::zeros<Tensor>(baseSizes_, grads[0].dtype());
     return {ops::as_strided_scatter(zeros, grads[0], sizes_, strides_, Dim(offset_))};
   }
 

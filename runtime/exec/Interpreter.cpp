@@ -43,8 +43,8 @@ public:
   const Tensor &value(int32_t id) const { return values_[id]; }
 
 private:
-  static bool isStrided(const GraphNode &n) { return Str(n.op->name) == "as_strided"; }
-  static bool indexesFlat(const GraphNode &n) { return Str(n.op->name).substr(0, 10) == "as_strided"; }
+  static bool isStrided(const GraphNode &n) { return n.op == &opInfo(OpId::AsStrided); }
+  static bool indexesFlat(const GraphNode &n) { return isStrided(n) || n.op == &opInfo(OpId::AsStridedScatter); }
 
   Number number(const Number &n) const { return n.ref() ? numbers_[numberIndex(n)] : n; }
 

@@ -64,6 +64,9 @@ void printArg(std::ostream &os, const Arg<GVal> &a) {
 
 } // namespace
 
+void setLocator(Locator l) { currentLocator = l; }
+std::string locText(uint32_t loc) { return loc && currentLocator.describe ? currentLocator.describe(loc) : std::string(); }
+
 std::string print(const Graph &g) {
   std::ostringstream os;
   os << "graph(";
@@ -84,7 +87,7 @@ std::string print(const Graph &g) {
     for (size_t i = 0; i < n.results.size(); ++i)
       os << (i ? ", " : "") << describe(g.values[n.results[i]]);
     if (n.loc)
-      os << "  # " << g.locs[n.loc];
+      os << "  # " << locText(n.loc);
     os << "\n";
   }
   os << "  return ";

@@ -20,7 +20,7 @@ struct GraphNode {
   const OpInfo *op = nullptr;
   OwnedArgs<GVal> args;
   SmallVec<int32_t, 3> results;
-  uint32_t loc = 0; ///< index into Graph::locs
+  uint32_t loc = 0; ///< the user's statement, see locText()
 };
 
 struct GraphOutput {
@@ -39,7 +39,6 @@ struct Graph {
   std::vector<GraphOutput> outputs;
   std::vector<Number> numbers;  ///< category and hint of each number operand
   std::vector<int64_t> symbols; ///< hint of each symbol
-  std::vector<std::string> locs{""}; ///< "file:line" of the user's code
 
   int32_t addValue(TensorMeta meta) {
     values.push_back(std::move(meta));
@@ -56,6 +55,18 @@ struct Graph {
 inline int64_t numberIndex(const Number &n) {
   return n.ref() ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(n.ref())) - 1 : -1;
 }
+
+/// Where the user's code stands: `mark` gives a number for the current statement (cheap; 0: unknown), `describe` its
+/// "file:line". Set by the Python binding.
+struct Locator {
+  uint32_t (*mark)() = nullptr;
+  std::string (*describe)(uint32_t) = nullptr;
+};
+void setLocator(Locator l);
+inline Locator currentLocator;
+inline uint32_t markLoc() { return currentLocator.mark ? currentLocator.mark() : 0; }
+/// "file:line", or "" if unknown.
+std::string locText(uint32_t loc);
 
 /// Prints the graph, one node a line.
 std::string print(const Graph &g);

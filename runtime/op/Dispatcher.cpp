@@ -1,5 +1,6 @@
 // The way of one call: rule of a pure composite, tape, interceptor, kernel.
 #include "runtime/op/Dispatcher.h"
+#include "runtime/op/Ops.h"
 
 namespace dlc {
 namespace {
@@ -21,20 +22,13 @@ bool isTransparent(const OpInfo &op) {
   return op.has(kHasRule) && !op.has(kDifferentiable) && !op.has(kHasKernel);
 }
 
-const OpInfo &copyOp() {
-  static const OpInfo *op = findOp("copy");
-  DLC_CHECK(op, "the op table has no `copy`");
-  return *op;
-}
+const OpInfo &copyOp() { return opInfo(OpId::Copy); }
 
 /// dst[...] = src with broadcasting and dtype conversion.
 void copyInto(const Tensor &dst, const Tensor &src) {
-  Arg<Tensor> args[2] = {Arg<Tensor>::of(dst), Arg<Tensor>::of(src)};
+  Arg<Tensor> args[3] = {Arg<Tensor>::of(dst), Arg<Tensor>::of(src), Arg<Tensor>::ofBool(false)};
   Tensor out[1] = {dst};
-  SmallVec<Arg<Tensor>, 4> padded(args, args + 2);
-  while (padded.size() < copyOp().params.size())
-    padded.push_back(Arg<Tensor>::ofBool(false));
-  copyOp().kernel(padded, out);
+  copyOp().kernel(args, out);
 }
 
 void bumpMutated(const OpInfo &op, Span<const Arg<Tensor>> args) {
@@ -244,9 +238,7 @@ void copyResults(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor
     outs[0] = args[0].value[0];
   }
   for (size_t i = 0; i < outs.size(); ++i) {
-    SmallVec<Arg<Tensor>, 4> copyArgs{Arg<Tensor>::of(outs[i]), Arg<Tensor>::of(fresh[i])};
-    while (copyArgs.size() < copyOp().params.size())
-      copyArgs.push_back(Arg<Tensor>::ofBool(false));
+    Arg<Tensor> copyArgs[3] = {Arg<Tensor>::of(outs[i]), Arg<Tensor>::of(fresh[i]), Arg<Tensor>::ofBool(false)};
     SmallVec<Tensor, 3> ignored;
     dispatch(copyOp(), copyArgs, ignored, CallForm::InPlace);
   }

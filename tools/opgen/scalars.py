@@ -126,11 +126,9 @@ def functions(ops):
 
 
 def kernels(ops):
-    """Kernels of the elementwise ops, over kernels/elementwise/Elementwise.h."""
+    """Kernels of the elementwise ops, over kernels/elementwise/Elementwise.h, in four shards that compile in parallel."""
     out = [HEADER]
-    for op in ops:
-        if not op.has_scalar or not op.hasKernel:
-            continue
+    for number, op in enumerate(o for o in ops if o.has_scalar and o.hasKernel):
         body = []
         for v in op.extra["variants"]:
             if v.body[0] == "$":  # clamp(x) without bounds: refused by the meta function
@@ -148,7 +146,8 @@ def kernels(ops):
             test = v.condition()
             text = " ".join(lines)
             body.append(f"  if ({test}) {{ {text} return; }}\n" if test else f"  {text}\n")
-        out.append(f"void {camel(op.mnemonic)}Kernel(const {op.cls}Args<Tensor> &args, Span<Tensor> outs) {{\n{''.join(body)}}}\n")
+        out.append(f"#if DLC_SHARD == {number % 4}\n"
+                   f"void {camel(op.mnemonic)}Kernel(const {op.cls}Args<Tensor> &args, Span<Tensor> outs) {{\n{''.join(body)}}}\n#endif\n")
     return "".join(out)
 
 

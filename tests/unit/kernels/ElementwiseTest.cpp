@@ -21,17 +21,17 @@ struct AddFn {
 struct LtFn {
   static constexpr int kArity = 2;
   static constexpr uint32_t kTypes = kAll, kBoolOperands = 0;
-  template <class B, class V> static auto run(B &s, V a, V b) { return scalar::lt(s, a, b); }
+  template <class B, class V> static auto run(B &s, V a, V b) { return scalar::lt_(s, a, b); }
 };
 struct WhereFn {
   static constexpr int kArity = 3;
   static constexpr uint32_t kTypes = kAll, kBoolOperands = 1;
-  template <class B, class C, class V> static auto run(B &s, C c, V a, V b) { return scalar::where(s, c, a, b); }
+  template <class B, class C, class V> static auto run(B &s, C c, V a, V b) { return scalar::select_(s, c, a, b); }
 };
 struct FloorDivFn {
   static constexpr int kArity = 2;
   static constexpr uint32_t kTypes = kAll & ~1u, kBoolOperands = 0;
-  template <class B, class V> static auto run(B &s, V a, V b) { return scalar::floor_div(s, a, b); }
+  template <class B, class V> static auto run(B &s, V a, V b) { return scalar::floor_div_(s, a, b); }
 };
 
 Tensor add(const Tensor &a, const Tensor &b, Number alpha, Tensor out) {

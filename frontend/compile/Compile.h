@@ -1,0 +1,104 @@
+// Compiled functions: a cache of compiled graphs behind a recording region, and everything that is said about it.
+#pragma once
+#include "frontend/compile/Backend.h"
+#include "frontend/trace/Recorder.h"
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace dlc {
+
+/// Counters since start or the last resetCompileStats().
+struct CompileStats {
+  int64_t compilations = 0; ///< graph keys compiled
+  int64_t breaks = 0;       ///< pieces ended because Python needed a value
+  int64_t fallbacks = 0;    ///< graphs or steps that ran in the interpreter or an eager kernel for want of better
+  int64_t hits = 0;         ///< pieces served by compiled code without compiling
+  int64_t smallPieces = 0;  ///< pieces of fewer than three ops, run by eager kernels
+  int64_t kernels = 0, libraryCalls = 0, otherSteps = 0; ///< of all graphs compiled
+  int64_t llvmCompilations = 0, cacheHits = 0;
+  double compileSeconds = 0;
+};
+CompileStats compileStats();
+void resetCompileStats();
+
+struct CompileOptions {
+  bool fullgraph = false; ///< a break or fallback raises
+  bool quiet = false;     ///< no line on stderr at the first break
+};
+
+/// Something worth telling about a compiled function.
+struct CompileEvent {
+  enum class Kind : uint8_t { Compile, Recompile, Break, Fallback, Limit } kind;
+  std::string loc;    ///< the user's file:line
+  std::string text;   ///< what happened and why
+  std::string action; ///< what to do about it
+};
+
+struct CacheEntry;
+
+/// The compiled state of one function. Threads may call it at the same time.
+class CompiledFunction : public RefCounted {
+public:
+  CompiledFunction(std::string name, CompileOptions options);
+  ~CompiledFunction();
+  const std::string &name() const { return name_; }
+  const CompileOptions &options() const { return options_; }
+  std::vector<CompileEvent> events() const;
+  /// All compiled graphs with their plans, events, guards, as text.
+  std::string explain() const;
+  /// The fused graph of the entry with the most steps, as JSON.
+  std::string graphJson() const;
+  size_t numEntries() const;
+
+private:
+  friend class CompiledCall;
+  void runPiece(trace::Piece &piece, std::vector<Tensor> &outs);
+  std::shared_ptr<CacheEntry> lookUp(const struct Skeleton &key, std::vector<int64_t> &symbols);
+  std::shared_ptr<CacheEntry> compile(trace::Piece &piece, struct Skeleton &key, std::vector<int64_t> &symbols);
+  std::shared_ptr<CompiledGraph> build(const Graph &g, const trace::Piece &piece);
+  void onBreak(const trace::FlushEvent &e);
+  void event(CompileEvent e);
+
+  std::string name_;
+  CompileOptions options_;
+  struct Cache;
+  std::unique_ptr<Cache> cache_;
+  mutable std::mutex eventMutex_;
+  std::deque<CompileEvent> events_;
+  bool saidBreak_ = false;
+};
+
+/// A recording region on this thread. Nested in another region it does nothing: the outer one records.
+class CompiledCall {
+public:
+  explicit CompiledCall(Ref<CompiledFunction> function);
+  /// Ends the region normally: runs what is pending.
+  void finish();
+  /// Ends it after an exception: runs what is pending, so that effects before the exception are kept as in Python.
+  ~CompiledCall();
+
+private:
+  Ref<CompiledFunction> function_;
+  std::unique_ptr<trace::Recorder> recorder_;
+  std::unique_ptr<InterceptorScope> scope_;
+};
+
+/// Connects capture to autograd. Called once at start.
+void installCompile();
+
+/// True inside a recording region of this thread (dlc.compiler.is_compiling).
+bool isCompiling();
+/// Runs ops eagerly for the scope, ending the current piece first (dlc.compiler.disable).
+class DisableScope {
+public:
+  explicit DisableScope(const std::string &what);
+  ~DisableScope();
+
+private:
+  std::unique_ptr<InterceptorScope> scope_;
+};
+
+} // namespace dlc

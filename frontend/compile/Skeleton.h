@@ -1,0 +1,38 @@
+// The key of a recorded graph: a skeleton (everything but its sizes) and the numbers that may be lifted.
+#pragma once
+#include "frontend/trace/Recorder.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dlc {
+
+/// Sizes, strides and index arguments of a recording in order of occurrence.
+struct Skeleton {
+  std::string bytes;            ///< equal bytes: the same program up to `numbers` and the number operands' values
+  std::vector<int64_t> numbers; ///< sizes of inputs, strides of inputs that are not row-major, Dims of arguments
+  size_t inputNumbers = 0;      ///< how many of them belong to inputs
+  uint64_t hash = 0;
+};
+Skeleton skeletonOf(const trace::Piece &piece);
+
+/// How each number of a skeleton depends on symbols.
+struct Lifting {
+  std::vector<Dim> forms;          ///< per number: a constant or an expression
+  std::vector<uint32_t> positions; ///< symbol k is the number at positions[k]
+  /// The symbols' values for these numbers.
+  std::vector<int64_t> symbols(const std::vector<int64_t> &numbers) const;
+  bool matches(const std::vector<int64_t> &numbers, Ints symbols) const;
+};
+
+/// Everything constant.
+Lifting staticLifting(const std::vector<int64_t> &numbers);
+/// Lifts what differs between the samples (recordings of one skeleton; the last is the current one). Numbers that
+/// agree in all samples stay constant; equal columns share a symbol; arguments that are a product, multiple or sum of
+/// earlier symbols in all samples are expressions of them. What was guessed is checked at each look-up.
+Lifting antiUnify(const std::vector<std::vector<int64_t>> &samples, size_t inputNumbers);
+
+/// The graph with its numbers replaced by their forms, and the facts that makes it rest on.
+Graph liftGraph(const trace::Piece &piece, const Lifting &lifting, std::vector<Fact> &facts);
+
+} // namespace dlc

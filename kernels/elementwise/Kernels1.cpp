@@ -1,0 +1,3 @@
+// A quarter of the generated elementwise kernels; split so that they compile in parallel.
+#define DLC_SHARD 1
+#include "kernels/elementwise/Shard.h"

@@ -1,0 +1,261 @@
+// dlc.compile as Python sees it: a callable that runs a function inside a recording region, and where that stands in
+// the user's code. The rest (what to wrap, Modules) is python/dlc/compiler.
+#include "frontend/compile/Compile.h"
+#include "python/binding/Internal.h"
+#include <frameobject.h>
+#include <mutex>
+#include <structmember.h>
+#include <unordered_map>
+
+namespace dlc::py {
+namespace {
+
+// --- the user's position, as a number a recorder can keep
+
+/// A code object and an offset in it; the line is worked out only when somebody reads it.
+struct Mark {
+  PyCodeObject *code;
+  int offset;
+};
+struct Marks {
+  std::mutex mutex; // describe() may run without the GIL being ours when the table grows
+  std::vector<Mark> all{{nullptr, 0}};
+  std::unordered_map<uint64_t, uint32_t> ids;
+  std::unordered_map<PyCodeObject *, bool> ours; ///< code of the dlc package; keeps the code alive
+};
+Marks &marks() {
+  static Marks *m = new Marks; // outlives the interpreter
+  return *m;
+}
+
+bool isOurs(PyCodeObject *code) {
+  Marks &m = marks();
+  auto [it, isNew] = m.ours.try_emplace(code, false);
+  if (isNew) {
+    Py_INCREF(code);
+    it->second = isPackageFile(code->co_filename);
+  }
+  return it->second;
+}
+
+uint32_t mark() {
+  if (!PyGILState_Check())
+    return 0;
+  auto *frame = PyEval_GetFrame();
+  Py_XINCREF(frame);
+  while (frame) {
+    PyCodeObject *code = PyFrame_GetCode(frame);
+    bool inside = isOurs(code); // keeps the code alive
+    Py_DECREF(code);
+    if (!inside) {
+      int offset = PyFrame_GetLasti(frame);
+      Py_DECREF(frame);
+      Marks &m = marks();
+      uint64_t key = reinterpret_cast<uint64_t>(code) * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(offset + 1);
+      auto [it, isNew] = m.ids.try_emplace(key, static_cast<uint32_t>(m.all.size()));
+      if (isNew) {
+        std::lock_guard<std::mutex> lock(m.mutex);
+        m.all.push_back({code, offset});
+      }
+      return it->second;
+    }
+    PyFrameObject *back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+  return 0;
+}
+
+std::string describeMark(uint32_t id) {
+  Mark found{};
+  {
+    std::lock_guard<std::mutex> lock(marks().mutex);
+    if (id < marks().all.size())
+      found = marks().all[id];
+  }
+  if (!found.code || !Py_IsInitialized())
+    return "";
+  HoldGil hold;
+  const char *path = PyUnicode_AsUTF8(found.code->co_filename);
+  return path ? str(path, ":", PyCode_Addr2Line(found.code, found.offset)) : "";
+}
+
+// --- the compiled callable
+
+struct PyCompiled {
+  PyObject_HEAD
+  PyObject *function, *dict, *weakrefs;
+  vectorcallfunc call;
+  Ref<CompiledFunction> compiled;
+};
+PyTypeObject *compiledType;
+PyCompiled *compiledOf(PyObject *o) { return reinterpret_cast<PyCompiled *>(o); }
+
+/// Keeps the current Python error aside while a region ends.
+class SavedError {
+public:
+  SavedError() { PyErr_Fetch(&type_, &value_, &trace_); }
+  ~SavedError() { PyErr_Restore(type_, value_, trace_); }
+
+private:
+  PyObject *type_, *value_, *trace_;
+};
+
+PyObject *callCompiled(PyObject *self, PyObject *const *args, size_t nargs, PyObject *kwnames) {
+  return guarded([&]() -> PyObject * {
+    PyCompiled *c = compiledOf(self);
+    Obj function = Obj::borrow(c->function);
+    std::optional<CompiledCall> region;
+    region.emplace(c->compiled);
+    Obj result(PyObject_Vectorcall(function.get(), args, nargs, kwnames));
+    if (!result) {
+      SavedError keep;
+      region.reset();
+      return nullptr;
+    }
+    {
+      ReleaseGil release;
+      region->finish();
+    }
+    return result.release();
+  });
+}
+
+PyObject *compiledNew(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+  static const char *names[] = {"function", "name", "fullgraph", "quiet", nullptr};
+  PyObject *function;
+  const char *name;
+  int fullgraph = 0, quiet = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|pp:_Compiled", const_cast<char **>(names), &function, &name, &fullgraph, &quiet))
+    return nullptr;
+  return guarded([&] {
+    Obj self = Obj::check(type->tp_alloc(type, 0));
+    PyCompiled *c = compiledOf(self.get());
+    c->function = Py_NewRef(function);
+    c->call = callCompiled;
+    CompileOptions options;
+    options.fullgraph = fullgraph != 0;
+    options.quiet = quiet != 0;
+    new (&c->compiled) Ref<CompiledFunction>(makeRef<CompiledFunction>(name, options));
+    return self.release();
+  });
+}
+int compiledTraverse(PyObject *self, visitproc visit, void *arg) {
+  Py_VISIT(compiledOf(self)->function);
+  Py_VISIT(compiledOf(self)->dict);
+  Py_VISIT(Py_TYPE(self));
+  return 0;
+}
+int compiledClear(PyObject *self) {
+  Py_CLEAR(compiledOf(self)->function);
+  Py_CLEAR(compiledOf(self)->dict);
+  return 0;
+}
+void compiledFree(PyObject *self) {
+  PyObject_GC_UnTrack(self);
+  if (compiledOf(self)->weakrefs)
+    PyObject_ClearWeakRefs(self);
+  compiledClear(self);
+  PyTypeObject *type = Py_TYPE(self);
+  compiledOf(self)->compiled.~Ref<CompiledFunction>();
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+/// As a class attribute it binds like a function.
+PyObject *compiledBind(PyObject *self, PyObject *object, PyObject *) {
+  return !object || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
+}
+
+PyObject *explainMethod(PyObject *self, PyObject *) {
+  return guarded([&] { return PyUnicode_FromString(compiledOf(self)->compiled->explain().c_str()); });
+}
+PyObject *graphJsonMethod(PyObject *self, PyObject *) {
+  return guarded([&] { return PyUnicode_FromString(compiledOf(self)->compiled->graphJson().c_str()); });
+}
+PyObject *eventsMethod(PyObject *self, PyObject *) {
+  return guarded([&]() -> PyObject * {
+    static const char *const kinds[] = {"compile", "recompile", "break", "fallback", "limit"};
+    Obj list = Obj::check(PyList_New(0));
+    for (const CompileEvent &e : compiledOf(self)->compiled->events()) {
+      Obj item = Obj::check(Py_BuildValue("{s:s,s:s,s:s,s:s}", "kind", kinds[static_cast<int>(e.kind)], "loc", e.loc.c_str(), "text",
+                                          e.text.c_str(), "action", e.action.c_str()));
+      if (PyList_Append(list.get(), item.get()) < 0)
+        throw PythonError{};
+    }
+    return list.release();
+  });
+}
+PyObject *getEntries(PyObject *self, void *) { return PyLong_FromSize_t(compiledOf(self)->compiled->numEntries()); }
+PyObject *getFullgraph(PyObject *self, void *) { return PyBool_FromLong(compiledOf(self)->compiled->options().fullgraph); }
+
+PyMethodDef compiledMethods[] = {{"explain", explainMethod, METH_NOARGS, "All graphs, guards and events as text."},
+                                 {"graph_json", graphJsonMethod, METH_NOARGS, "The largest fused graph as JSON."},
+                                 {"events", eventsMethod, METH_NOARGS, "Compilations, breaks and fallbacks, a dict each."},
+                                 {}};
+PyGetSetDef compiledGetters[] = {{"num_entries", getEntries, nullptr, "How many graphs are cached.", nullptr},
+                                 {"fullgraph", getFullgraph, nullptr, "Whether breaks raise.", nullptr},
+                                 {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+                                 {}};
+PyMemberDef compiledMembers[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyCompiled, dict), READONLY, nullptr},
+                                 {"__weaklistoffset__", T_PYSSIZET, offsetof(PyCompiled, weakrefs), READONLY, nullptr},
+                                 {"__vectorcalloffset__", T_PYSSIZET, offsetof(PyCompiled, call), READONLY, nullptr},
+                                 {"__wrapped__", T_OBJECT, offsetof(PyCompiled, function), READONLY, nullptr},
+                                 {}};
+PyType_Slot compiledSlots[] = {{Py_tp_new, reinterpret_cast<void *>(compiledNew)},
+                               {Py_tp_dealloc, reinterpret_cast<void *>(compiledFree)},
+                               {Py_tp_traverse, reinterpret_cast<void *>(compiledTraverse)},
+                               {Py_tp_clear, reinterpret_cast<void *>(compiledClear)},
+                               {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
+                               {Py_tp_descr_get, reinterpret_cast<void *>(compiledBind)},
+                               {Py_tp_methods, compiledMethods},
+                               {Py_tp_getset, compiledGetters},
+                               {Py_tp_members, compiledMembers},
+                               {Py_tp_doc, const_cast<char *>("A function that records what it does and runs it compiled.")},
+                               {0, nullptr}};
+PyType_Spec compiledSpec = {"dlc._Compiled", sizeof(PyCompiled), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+                            compiledSlots};
+
+// --- functions
+
+PyObject *statsFn(PyObject *, PyObject *) {
+  CompileStats s = compileStats();
+  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "compilations", (long long)s.compilations, "breaks",
+                       (long long)s.breaks, "fallbacks", (long long)s.fallbacks, "hits", (long long)s.hits, "small_pieces",
+                       (long long)s.smallPieces, "kernels", (long long)s.kernels, "library_calls", (long long)s.libraryCalls,
+                       "other_steps", (long long)s.otherSteps, "llvm_compilations", (long long)s.llvmCompilations, "cache_hits",
+                       (long long)s.cacheHits, "compile_seconds", s.compileSeconds);
+}
+PyObject *resetStats(PyObject *, PyObject *) {
+  resetCompileStats();
+  Py_RETURN_NONE;
+}
+PyObject *isCompilingFn(PyObject *, PyObject *) { return PyBool_FromLong(isCompiling()); }
+
+/// _call_disabled(function, *args, **kwargs): a call whose ops run eagerly.
+PyObject *callDisabled(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+  return guarded([&]() -> PyObject * {
+    DLC_REQUIRE(nargs > 0, Type, "_call_disabled: a function is needed");
+    DisableScope scope("a function marked with dlc.compiler.disable");
+    return PyObject_Vectorcall(args[0], args + 1, static_cast<size_t>(nargs - 1), kwnames);
+  });
+}
+
+PyMethodDef functions[] = {{"_compile_stats", statsFn, METH_NOARGS, nullptr},
+                           {"_reset_compile_stats", resetStats, METH_NOARGS, nullptr},
+                           {"_is_compiling", isCompilingFn, METH_NOARGS, nullptr},
+                           fastMethod("_call_disabled", callDisabled, nullptr),
+                           {}};
+
+} // namespace
+
+void initCompile(PyObject *module) {
+  installCompile();
+  setLocator({mark, describeMark});
+  compiledType = reinterpret_cast<PyTypeObject *>(Obj::check(PyType_FromSpec(&compiledSpec)).release());
+  if (PyModule_AddObjectRef(module, "_Compiled", reinterpret_cast<PyObject *>(compiledType)) < 0 ||
+      PyModule_AddFunctions(module, functions) < 0)
+    throw PythonError{};
+}
+
+} // namespace dlc::py

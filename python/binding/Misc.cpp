@@ -1,0 +1,149 @@
+// Settings and queries that concern no tensor in particular: seeds, threads, memory, dtypes.
+#include "python/binding/Internal.h"
+#include "runtime/core/Allocator.h"
+#include "runtime/core/Knobs.h"
+#include "runtime/core/ThreadPool.h"
+
+namespace dlc::py {
+namespace {
+
+PyObject *manualSeed(PyObject *, PyObject *seed) {
+  return guarded([&]() -> PyObject * {
+    uint64_t value = PyLong_Check(seed) ? PyLong_AsUnsignedLongLongMask(seed) : static_cast<uint64_t>(requireInt(seed, "manual_seed", "seed"));
+    if (PyErr_Occurred())
+      throw PythonError{};
+    defaultGenerator().manualSeed(value);
+    Py_RETURN_NONE;
+  });
+}
+PyObject *initialSeed(PyObject *, PyObject *) { return PyLong_FromUnsignedLongLong(defaultGenerator().seed()); }
+
+PyObject *getThreads(PyObject *, PyObject *) { return PyLong_FromLong(getNumThreads()); }
+PyObject *setThreads(PyObject *, PyObject *n) {
+  return guarded([&]() -> PyObject * {
+    int64_t count = requireInt(n, "set_num_threads", "n");
+    DLC_REQUIRE(count >= 1 && count <= 256, Value, "set_num_threads: `n` is ", count, "\nuse 1 to 256");
+    ReleaseGil release;
+    setNumThreads(static_cast<int>(count));
+    return Py_None;
+  });
+}
+
+PyObject *getDefault(PyObject *, PyObject *) { return wrap(defaultDType()); }
+PyObject *setDefault(PyObject *, PyObject *d) {
+  return guarded([&]() -> PyObject * {
+    DType t;
+    DLC_REQUIRE(isDType(d) && toDType(d, t), Type, "set_default_dtype: `d` must be a floating dtype, not ", Py_TYPE(d)->tp_name);
+    setDefaultDType(t);
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject *stats(PyObject *, PyObject *) {
+  MemoryStats s = memoryStats();
+  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "allocated", (long long)s.allocated, "peak_allocated", (long long)s.peakAllocated, "reserved",
+                       (long long)s.reserved, "allocations", (long long)s.allocations, "system_allocations", (long long)s.systemAllocations);
+}
+PyObject *resetPeak(PyObject *, PyObject *) {
+  resetPeakMemory();
+  Py_RETURN_NONE;
+}
+PyObject *emptyCacheFn(PyObject *, PyObject *) {
+  emptyCache();
+  Py_RETURN_NONE;
+}
+
+// --- type promotion
+
+/// Dimensioned tensors, then 0-d tensors, then numbers: a later class counts only if its category is higher.
+struct PromotionState {
+  std::optional<DType> classes[3];
+  void add(int cls, DType t) { classes[cls] = classes[cls] ? promoteTypes(*classes[cls], t) : t; }
+  DType result() const {
+    std::optional<DType> r;
+    for (const auto &c : classes)
+      if (c && (!r || categoryOf(*c) > categoryOf(*r)))
+        r = r && c == classes[2] && categoryOf(*c) == Category::Float ? defaultDType() : *c;
+    return *r;
+  }
+};
+
+void addOperand(PromotionState &s, PyObject *o) {
+  Number n;
+  if (isTensor(o))
+    s.add(tensorOf(o).dim() > 0 ? 0 : 1, tensorOf(o).dtype());
+  else if (toNumber(o, n))
+    s.add(2, n.dtype());
+  else
+    fail(ErrorKind::Type, "result_type: operands must be tensors or numbers, not ", Py_TYPE(o)->tp_name);
+}
+
+PyObject *resultTypeFn(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+  return guarded([&] {
+    DLC_ARGS("result_type", 2, 2, "tensor1", "tensor2");
+    PromotionState s;
+    addOperand(s, slot[0]);
+    addOperand(s, slot[1]);
+    return wrap(s.result());
+  });
+}
+DType requireDType(PyObject *o, const char *op, const char *param) {
+  DType t;
+  DLC_REQUIRE(toDType(o, t), Type, op, ": `", param, "` must be a dtype, not ", Py_TYPE(o)->tp_name);
+  return t;
+}
+PyObject *promote(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+  return guarded([&] {
+    DLC_ARGS("promote_types", 2, 2, "type1", "type2");
+    return wrap(promoteTypes(requireDType(slot[0], "promote_types", "type1"), requireDType(slot[1], "promote_types", "type2")));
+  });
+}
+PyObject *canCast(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+  return guarded([&] {
+    DLC_ARGS("can_cast", 2, 2, "from_", "to");
+    DType from = requireDType(slot[0], "can_cast", "from_"), to = requireDType(slot[1], "can_cast", "to");
+    return PyBool_FromLong(categoryOf(from) <= categoryOf(to));
+  });
+}
+
+/// Asked by the thread pool during long loops, without the GIL: has the user pressed Ctrl-C?
+bool interrupted() {
+  if (!Py_IsInitialized())
+    return false;
+  HoldGil hold;
+  return PyErr_CheckSignals() < 0;
+}
+
+/// Warnings of the C++ side go through Python's warnings module.
+void warn(const std::string &text) {
+  if (!Py_IsInitialized())
+    return;
+  HoldGil hold;
+  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0)
+    PyErr_Clear();
+}
+
+PyMethodDef functions[] = {{"manual_seed", manualSeed, METH_O, "Starts the default generator's stream of `seed`."},
+                           {"initial_seed", initialSeed, METH_NOARGS, "The seed of the default generator."},
+                           {"get_num_threads", getThreads, METH_NOARGS, "Threads that kernels use, the caller included."},
+                           {"set_num_threads", setThreads, METH_O, "Sets how many threads kernels use."},
+                           {"get_default_dtype", getDefault, METH_NOARGS, "The dtype of float tensors made without one."},
+                           {"set_default_dtype", setDefault, METH_O, "Sets the dtype of float tensors made without one."},
+                           {"memory_stats", stats, METH_NOARGS, "Byte and call counts of the caching allocator."},
+                           {"reset_peak_memory_stats", resetPeak, METH_NOARGS, "Makes the current allocation the peak."},
+                           {"empty_cache", emptyCacheFn, METH_NOARGS, "Returns cached memory to the system."},
+                           fastMethod("result_type", resultTypeFn, "The dtype of arithmetic between two operands."),
+                           fastMethod("promote_types", promote, "The smallest dtype that both convert to."),
+                           fastMethod("can_cast", canCast, "Whether type promotion allows the conversion."),
+                           {}};
+
+} // namespace
+
+void initMisc(PyObject *module) {
+  setInterruptCheck(interrupted);
+  setWarningSink(warn);
+  if (PyModule_AddFunctions(module, functions) < 0)
+    throw PythonError{};
+}
+
+} // namespace dlc::py
