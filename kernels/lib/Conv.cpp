@@ -13,20 +13,27 @@ using namespace detail;
 constexpr int64_t kTaskWork = 300000;
 
 /// The column block of one group as packed B: for each slice of taps, panels of columns.
-template <class S>
-void fillPanels(const ConvShape &s, const ColumnBlock &b, int64_t channel, const S *x, GemmAcc<S> *panels,
-                GemmAcc<S> *line) {
+template <class S> const GemmAcc<S> *makePanels(const ConvShape &s, const ColumnBlock &b, int64_t channel, const S *x) {
   using T = GemmAcc<S>;
-  const int64_t width = coreCode<S>().panelCols, taps = s.taps(), slice = sliceRows(taps);
-  const int64_t padded = ceilDiv(b.columns(), width) * width;
-  std::fill(line + b.columns(), line + padded, T(0));
-  for (int64_t p = 0; p < taps; ++p) {
-    int64_t first = p / slice * slice, rows = std::min(slice, taps - first);
-    T *to = panels + first * padded + (p - first) * width;
-    fillBlockRow<S, T>(s, b, channel, p, x, line);
-    for (int64_t j = 0; j < padded; j += width)
-      std::memcpy(to + j * rows, line + j, width * sizeof(T));
+  const int64_t width = coreCode<S>().panelCols, taps = s.taps(), slice = sliceRows(taps), columns = b.columns();
+  const int64_t padded = ceilDiv(columns, width) * width;
+  ColumnRows<T> source(s, b);
+  T *panels = static_cast<T *>(scratch(kScratchColumns, taps * padded * sizeof(T)));
+  T *line = static_cast<T *>(scratch(kScratchRows, (padded + kRunLanes<T>)*sizeof(T) + source.bytes()));
+  T *planes = line + padded + kRunLanes<T>;
+  for (int64_t p = 0, c = 0; c < s.inPerGroup(); ++c) {
+    source.load(x, channel + c, planes);
+    for (int64_t kh = 0; kh < s.kernelHeight; ++kh)
+      for (int64_t kw = 0; kw < s.kernelWidth; ++kw, ++p) {
+        int64_t first = p / slice * slice, rows = std::min(slice, taps - first);
+        source.row(kh, kw, line);
+        std::fill(line + columns, line + padded, T(0));
+        T *to = panels + first * padded + (p - first) * width;
+        for (int64_t j = 0; j < padded; j += width)
+          copyRun(to + j * rows, line + j, width);
+      }
   }
+  return panels;
 }
 
 /// Copies a block of sums to the images, with the bias, rounding once.
@@ -67,10 +74,7 @@ void forwardBlock(const ConvShape &s, const ColumnBlock &b, int64_t g, int64_t f
     core.b = x + (b.image * s.inChannels + g * s.inPerGroup()) * s.inPlane() + b.begin;
     core.bRow = s.inPlane(), core.bCol = 1;
   } else {
-    int64_t padded = ceilDiv(columns, code.panelCols) * code.panelCols;
-    T *panels = static_cast<T *>(scratch(kScratchColumns, (taps + 1) * padded * sizeof(T)));
-    fillPanels<S>(s, b, g * s.inPerGroup(), x, panels, panels + taps * padded);
-    core.packedB = panels, core.packedN = columns;
+    core.packedB = makePanels<S>(s, b, g * s.inPerGroup(), x), core.packedN = columns;
   }
   core.cCol = 1;
   if constexpr (std::is_same_v<S, T>)
@@ -82,37 +86,9 @@ void forwardBlock(const ConvShape &s, const ColumnBlock &b, int64_t g, int64_t f
           core.c[o * core.cRow + i] = T(core.c[o * core.cRow + i] + bias[channel + o]);
       return;
     }
-  core.c = static_cast<T *>(scratch(kScratchRows, count * columns * sizeof(T))), core.cRow = columns;
+  core.c = static_cast<T *>(scratch(kScratchSums, count * columns * sizeof(T))), core.cRow = columns;
   code.tiles(core);
   storeBlock<S>(s, b, channel, count, core.c, bias, y);
-}
-
-/// One output plane of a group with few channels: whole rows of outputs, tap by tap.
-template <class S>
-void forwardPlane(const ConvShape &s, int64_t image, int64_t o, const S *x, const S *w, const S *bias, S *y) {
-  using T = GemmAcc<S>;
-  int64_t g = o / s.outPerGroup(), channels = s.inPerGroup(), columns = s.outWidth;
-  T *sums = static_cast<T *>(scratch(kScratchRows, 2 * columns * sizeof(T))), *line = sums + columns;
-  S *out = y + (image * s.outChannels + o) * s.outPlane();
-  for (int64_t oh = 0; oh < s.outHeight; ++oh) {
-    std::fill(sums, sums + columns, T(0));
-    for (int64_t c = 0; c < channels; ++c) {
-      const S *plane = x + (image * s.inChannels + g * channels + c) * s.inPlane();
-      for (int64_t kh = 0; kh < s.kernelHeight; ++kh)
-        for (int64_t kw = 0; kw < s.kernelWidth; ++kw) {
-          T weight = T(w[((o * channels + c) * s.kernelHeight + kh) * s.kernelWidth + kw]);
-          fillColumnRow<S, T>(s, tapOf(s, kh, kw), plane, oh * columns, (oh + 1) * columns, line);
-          for (int64_t i = 0; i < columns; ++i)
-            if constexpr (std::is_floating_point_v<T>)
-              sums[i] = __builtin_elementwise_fma(weight, line[i], sums[i]);
-            else
-              sums[i] = T(sums[i] + weight * line[i]);
-        }
-    }
-    T add = bias ? T(bias[o]) : T(0);
-    for (int64_t i = 0; i < columns; ++i)
-      out[oh * columns + i] = bias ? S(T(sums[i] + add)) : S(sums[i]);
-  }
 }
 
 template <class S> void forward(const ConvShape &s, const S *x, const S *w, const S *bias, S *y) {
@@ -124,14 +100,8 @@ template <class S> void forward(const ConvShape &s, const S *x, const S *w, cons
       std::fill_n(y + i * s.outPlane(), s.outPlane(), bias ? bias[i % s.outChannels] : S(T(0)));
     return;
   }
-  if (outputs <= 2 && s.inPerGroup() <= 2) {
-    int64_t work = std::max<int64_t>(1, s.outPlane() * taps);
-    parallelFor(s.batch * s.outChannels, std::max<int64_t>(1, kTaskWork / 4 / work), [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t)
-        forwardPlane<S>(s, t / s.outChannels, t % s.outChannels, x, w, bias, y);
-    });
-    return;
-  }
+  if (hasFewChannels(s))
+    return fewForward<S>(s, x, w, bias, y);
   int64_t unit = code.panelCols;
   int64_t wanted = std::clamp<int64_t>(blockRows(taps, sizeof(T)) / unit * unit, 2 * unit, 1024);
   ColumnCut cut = cutColumns(s, wanted, unit);

@@ -18,22 +18,35 @@ int64_t channelsPerTask(const ConvShape &s) {
                              std::max<int64_t>(1, s.inPerGroup()));
 }
 
+/// Adds a row of the column matrix's gradient to a padded plane.
+template <class T>
+void addColumnRow(const ConvShape &s, const PlaneLayout &l, int64_t kh, int64_t kw, int64_t begin, int64_t end,
+                  const T *__restrict in, T *__restrict plane) {
+  const int64_t step = s.strideHeight * l.rowSize;
+  plane += l.at(s, 0, kh, kw);
+  forEachRun(s, begin, end, [&](int64_t oh, int64_t ow, int64_t length) {
+    T *to = plane + oh * step + ow;
+    int64_t i = 0;
+    for (; i + kRunLanes<T> <= length; i += kRunLanes<T>)
+#pragma unroll
+      for (int lane = 0; lane < kRunLanes<T>; ++lane)
+        to[i + lane] = T(to[i + lane] + in[i + lane]);
+    for (; i < length; ++i)
+      to[i] = T(to[i] + in[i]);
+    in += length;
+  });
+}
+
 /// The input channels [first, first + count) of group g of one image.
 template <class S>
 void inputPart(const ConvShape &s, int64_t image, int64_t g, int64_t first, int64_t count, const S *dy, const S *w,
                S *dx) {
   using T = GemmAcc<S>;
-  int64_t area = s.kernelHeight * s.kernelWidth, rows = count * area, plane = s.inPlane(), channel = g * s.inPerGroup();
-  S *target = dx + (image * s.inChannels + channel + first) * plane;
-  std::vector<T> wide;
-  T *sums = nullptr;
-  if constexpr (std::is_same_v<S, T>) {
-    sums = target;
-    std::fill(sums, sums + count * plane, T(0));
-  } else {
-    wide.assign(count * plane, T(0));
-    sums = wide.data();
-  }
+  const PlaneLayout layout(s);
+  int64_t area = s.kernelHeight * s.kernelWidth, rows = count * area, channel = g * s.inPerGroup() + first;
+  int64_t plane = PlaneLayout::rows(s, s.outHeight) * layout.rowSize;
+  T *sums = static_cast<T *>(scratch(kScratchRows, count * plane * sizeof(T)));
+  std::fill_n(sums, count * plane, T(0));
   int64_t step = std::clamp<int64_t>(blockRows(rows, sizeof(T)) / 64 * 64, 64, 1024);
   T *columns = static_cast<T *>(scratch(kScratchColumns, rows * std::min(step, s.outPlane()) * sizeof(T)));
   for (int64_t begin = 0; begin < s.outPlane(); begin += step) {
@@ -47,14 +60,16 @@ void inputPart(const ConvShape &s, int64_t image, int64_t g, int64_t first, int6
     core.alpha = 1, core.beta = 0;
     coreCode<S>().tiles(core);
     for (int64_t p = 0; p < rows; ++p)
-      addColumnRow(s, tapOf(s, p % area / s.kernelWidth, p % s.kernelWidth), sums + p / area * plane, begin, end,
-                   columns + p * core.n);
+      addColumnRow(s, layout, p % area / s.kernelWidth, p % s.kernelWidth, begin, end, columns + p * core.n,
+                   sums + p / area * plane);
   }
-  if constexpr (!std::is_same_v<S, T>)
-    std::copy(wide.begin(), wide.end(), target);
+  for (int64_t c = 0; c < count; ++c)
+    unpadPlane(s, layout, sums + c * plane, dx + (image * s.inChannels + channel + c) * s.inPlane());
 }
 
 template <class S> void backwardInput(const ConvShape &s, const S *dy, const S *w, S *dx) {
+  if (hasFewChannels(s))
+    return fewBackwardInput<S>(s, dy, w, dx);
   int64_t count = channelsPerTask(s), perGroup = ceilDiv(s.inPerGroup(), count);
   parallelFor(s.batch * s.groups * perGroup, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
@@ -93,9 +108,15 @@ void weightPart(const ConvShape &s, const WeightPart &part, const S *x, const S 
   for (int64_t index = 0; index < cut.count; ++index) {
     ColumnBlock b = cut.block(images, index);
     b.image += part.image;
-    T *columns = static_cast<T *>(scratch(kScratchColumns, rows * b.columns() * sizeof(T)));
-    for (int64_t p = 0; p < rows; ++p)
-      fillBlockRow<S, T>(s, b, part.g * s.inPerGroup() + part.first, p, x, columns + p * b.columns());
+    ColumnRows<T> source(s, b);
+    int64_t used = rows * b.columns() + kRunLanes<T>;
+    T *columns = static_cast<T *>(scratch(kScratchColumns, used * sizeof(T) + source.bytes()));
+    for (int64_t p = 0, c = 0; c < part.count; ++c) {
+      source.load(x, part.g * s.inPerGroup() + part.first + c, columns + used);
+      for (int64_t kh = 0; kh < s.kernelHeight; ++kh)
+        for (int64_t kw = 0; kw < s.kernelWidth; ++kw, ++p)
+          source.row(kh, kw, columns + p * b.columns());
+    }
     T *gradient = static_cast<T *>(scratch(kScratchRows, s.outPerGroup() * b.columns() * sizeof(T)));
     gatherGradient<S>(s, b, part.g, dy, gradient);
     GemmArgs<T> product;
@@ -119,6 +140,8 @@ int64_t imageChunks(const ConvShape &s, int64_t tasks, size_t bytes) {
 }
 
 template <class S> void backwardWeight(const ConvShape &s, const S *x, const S *dy, S *dw) {
+  if (hasFewChannels(s))
+    return fewBackwardWeight<S>(s, x, dy, dw);
   using T = GemmAcc<S>;
   int64_t size = s.outChannels * s.taps(), count = channelsPerTask(s), perGroup = ceilDiv(s.inPerGroup(), count);
   int64_t chunks = imageChunks(s, s.groups * perGroup, size * sizeof(T)), images = ceilDiv(s.batch, chunks);

@@ -1,11 +1,10 @@
 // Products against OpenBLAS and against the FMA peak of one core, all sides in one process and interleaved: the minimum
 // of many rounds on the thread's CPU clock. Usage: bench-gemm [rounds]
 #include "kernels/lib/Gemm.h"
+#include "tools/bench/Peak.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <string>
 #include <vector>
 
 extern "C" void cblas_sgemm(int order, int transA, int transB, int m, int n, int k, float alpha, const float *a,
@@ -13,63 +12,15 @@ extern "C" void cblas_sgemm(int order, int transA, int transB, int m, int n, int
 extern "C" char *openblas_get_corename();
 
 using namespace dlc::kernels;
+using namespace dlc::bench;
 
 namespace {
-
-double now() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
-/// Operations of a register-only loop; the accumulators are enough to hide the latency on both widths.
-template <class V> __attribute__((always_inline)) inline float fmaLoop(int64_t rounds) {
-  volatile float one = 1.0f, little = 1e-9f; // unknown to the compiler
-  V acc[12], x = float(one), y = float(little);
-  for (auto &a : acc)
-    a = x;
-  for (int64_t r = 0; r < rounds; ++r) {
-#pragma unroll
-    for (int i = 0; i < 12; ++i)
-      acc[i] = __builtin_elementwise_fma(acc[i], x, y);
-  }
-  for (int i = 1; i < 12; ++i)
-    acc[0] += acc[i];
-  return acc[0][0];
-}
-typedef float V8 __attribute__((ext_vector_type(8)));
-typedef float V16 __attribute__((ext_vector_type(16)));
-float spin8(int64_t r) { return fmaLoop<V8>(r); }
-__attribute__((target("avx512f"))) float spin16(int64_t r) { return fmaLoop<V16>(r); }
-
-/// GFLOP/s of the best of a few runs of the loop.
-double peak() {
-  bool wide = std::string(gemmIsa()) == "avx512";
-  constexpr int64_t kRounds = 20000;
-  double best = 1e9;
-  volatile float sink;
-  for (int i = 0; i < 5; ++i) {
-    double t = now();
-    sink = wide ? spin16(kRounds) : spin8(kRounds);
-    best = std::min(best, now() - t);
-  }
-  (void)sink;
-  return kRounds * 12 * 2.0 * (wide ? 16 : 8) / best * 1e-9;
-}
 
 struct Shape {
   const char *name;
   int m, n, k;
   bool transA, transB;
 };
-
-template <class F> void timed(double &best, double flops, F f) {
-  int repeats = std::clamp(int(2e7 / flops), 1, 2000);
-  double t = now();
-  for (int r = 0; r < repeats; ++r)
-    f();
-  best = std::min(best, (now() - t) / repeats);
-}
 
 void run(const Shape &s, int rounds) {
   int64_t m = s.m, n = s.n, k = s.k;
