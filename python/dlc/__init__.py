@@ -3,6 +3,10 @@
 `dlc.compile` turns a function, a method or a Module into one that records what it does and runs it as compiled code.
 """
 
+from dlc import _cpu
+
+_cpu.require()  # before the extension is loaded: an older processor would stop at its first instruction
+
 from dlc import _C
 from dlc import _constants
 from dlc._C import *  # noqa: F403 (the public names of the extension are those of this package)
