@@ -25,20 +25,37 @@ def Dlc_OnesOp : Filled<"ones"> {
   let summary = "A tensor of ones.";
   let samples = [Sample<"2, 3", "np.ones((2,3), np.float32)">];
 }
+// Integer ranges are sized by run-time symbols; float ranges are constants of the program, as their size depends on them.
 def Dlc_ArangeOp : Creation<"arange"> {
   let summary = "Numbers from `start` to before `end`, in steps of `step`.";
-  let params = (ins Num<>:$start, Num<>:$end, Num<"1">:$step, DTypeOpt:$dtype, DeviceOpt:$device);
+  let params = (ins SymInt<>:$start, SymInt<>:$end, SymInt<"1">:$step, DTypeOpt:$dtype, DeviceOpt:$device);
   let kwonly = "dtype";
   let meta = "arange";
   let overload = 1;
-  let samples = [Sample<"1, 7, 2", "np.arange(1, 7, 2)">, Sample<"0, 1, 0.25", "np.arange(0, 1, 0.25, dtype=np.float32)">];
+  let samples = [Sample<"1, 7, 2", "np.arange(1, 7, 2)">, Sample<"5, 0, -2", "np.arange(5, 0, -2)">];
 }
-def Dlc_ArangeEndOp : Dlc_Rule<"arange_end"> {
-  let summary = "Numbers from 0 to before `end`.";
-  let params = (ins Num<>:$end, DTypeOpt:$dtype, DeviceOpt:$device);
+def Dlc_ArangeFloatOp : Creation<"arange_float"> {
+  let summary = "Numbers from `start` to before `end`, in steps of `step`.";
+  let params = (ins Float<>:$start, Float<>:$end, Float<"1">:$step, DTypeOpt:$dtype, DeviceOpt:$device);
+  let kwonly = "dtype";
+  let meta = "arange_float";
+  let pyName = "arange";
+  let overload = 3;
+  let samples = [Sample<"0, 1, 0.25", "np.arange(0, 1, 0.25, dtype=np.float32)">];
+}
+class ArangeRule<string mnemonicName, dag ps> : Dlc_Rule<mnemonicName> {
+  let params = ps;
   let kwonly = "dtype"; let method = 0; let differentiable = 0; let kind = "creation";
   let pyName = "arange";
+}
+def Dlc_ArangeEndOp : ArangeRule<"arange_end", (ins SymInt<>:$end, DTypeOpt:$dtype, DeviceOpt:$device)> {
+  let summary = "Numbers from 0 to before `end`.";
   let samples = [Sample<"5", "np.arange(5)">, Sample<"5, dtype=dlc.float32", "np.arange(5, dtype=np.float32)">];
+}
+def Dlc_ArangeFloatEndOp : ArangeRule<"arange_float_end", (ins Float<>:$end, DTypeOpt:$dtype, DeviceOpt:$device)> {
+  let summary = "Numbers from 0 to before `end`.";
+  let overload = 2;
+  let samples = [Sample<"2.5", "np.arange(2.5, dtype=np.float32)">];
 }
 def Dlc_LinspaceOp : Creation<"linspace"> {
   let summary = "`steps` numbers from `start` to `end`, both included.";

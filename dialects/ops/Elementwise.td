@@ -230,15 +230,15 @@ def Dlc_ClampMaxOp : Ew<"clamp_max"> {
   let vjp = [Vjp<["self"], "where(self <= max, g, 0)">, Vjp<["max"], "where(self > max, g, 0)">];
   let samples = [Sample<"S(3,4), 0.5", "np.minimum(self, 0.5)">];
 }
-def Dlc_MinimumOp : Binary<"minimum", (min_ $self, $other), "extremumGrad(g, self, other, self < other)",
-                           "extremumGrad(g, self, other, self > other)"> {
+def Dlc_MinimumOp : Binary<"minimum", (min_ $self, $other), "extremumGrad(g, self, other, self > other)",
+                           "extremumGrad(g, self, other, self < other)"> {
   let summary = "The smaller of two elements; NaN if either is NaN.";
   let params = (ins T:$self, T:$other);
   let traitsDlc = ["Commutative", "Associative", "Idempotent"];
   let samples = [Sample<"S(3,4), S(4)", "np.minimum(self, other)">];
 }
-def Dlc_MaximumOp : Binary<"maximum", (max_ $self, $other), "extremumGrad(g, self, other, self > other)",
-                           "extremumGrad(g, self, other, self < other)"> {
+def Dlc_MaximumOp : Binary<"maximum", (max_ $self, $other), "extremumGrad(g, self, other, self < other)",
+                           "extremumGrad(g, self, other, self > other)"> {
   let summary = "The larger of two elements; NaN if either is NaN.";
   let params = (ins T:$self, T:$other);
   let traitsDlc = ["Commutative", "Associative", "Idempotent"];

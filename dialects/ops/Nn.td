@@ -57,14 +57,15 @@ def Dlc_LayerNormOp : Nn<"layer_norm"> {
   let publicResults = 1;
   let traitsDlc = ["RowWise"];
   let vjp = [Vjp<["self", "weight", "bias"],
-                 "layer_norm_backward(g_out, self, normalized_shape, mean, rstd, weight, needs[1], needs[2])">];
+                 "layerNormGrad(g_out, self, normalized_shape, mean, rstd, weight, eps, needs[1], needs[2])">];
   let samples = [Sample<"S(3,4), (4,)", "ref.layer_norm(self, 1)">, Sample<"S(2,3,4), (3,4), S(3,4), S(3,4)", "ref.layer_norm(self, 2) * weight + bias">];
 }
 def Dlc_LayerNormBackwardOp : NnGradient<"layer_norm_backward"> {
   let summary = "The gradients of layer_norm for its input, weight and bias.";
   let params = (ins T:$grad, T:$self, Ints<>:$normalized_shape, T:$mean, T:$rstd, TOpt:$weight, Bool<>:$needs_weight, Bool<>:$needs_bias);
   let returns = (outs O:$grad_self, O:$grad_weight, O:$grad_bias);
-  let vjp = [Vjp<["grad", "self", "weight"], "layerNormGradGrad(g_grad_self, g_grad_weight, g_grad_bias, grad, self, normalized_shape, mean, rstd, weight)">];
+  // Under create_graph its rule runs instead.
+  let differentiable = 0;
   let noSample = "the gradient of layer_norm";
 }
 def Dlc_RmsNormOp : NnRule<"rms_norm"> {
@@ -79,7 +80,7 @@ def Dlc_BatchNormOp : Nn<"batch_norm"> {
   let returns = (outs O:$out, O:$mean, O:$rstd);
   let publicResults = 1;
   let vjp = [Vjp<["input", "weight", "bias"],
-                 "batch_norm_backward(g_out, input, mean, rstd, weight, training, needs[1], needs[2])">];
+                 "batchNormGrad(g_out, input, mean, rstd, weight, training, eps, needs[1], needs[2])">];
   let samples = [Sample<"S(3,4), S(4), P(4)", "(input - running_mean) / np.sqrt(running_var + 1e-5)">,
                  Sample<"S(2,3,4,5), S(3), P(3), S(3), S(3), True, 0.1", "ref.batch_norm(input, weight, bias)">];
 }
@@ -87,7 +88,8 @@ def Dlc_BatchNormBackwardOp : NnGradient<"batch_norm_backward"> {
   let summary = "The gradients of batch_norm for its input, weight and bias.";
   let params = (ins T:$grad, T:$input, T:$mean, T:$rstd, TOpt:$weight, Bool<>:$training, Bool<>:$needs_weight, Bool<>:$needs_bias);
   let returns = (outs O:$grad_input, O:$grad_weight, O:$grad_bias);
-  let vjp = [Vjp<["grad", "input", "weight"], "batchNormGradGrad(g_grad_input, g_grad_weight, g_grad_bias, grad, input, mean, rstd, weight, training)">];
+  // Under create_graph its rule runs instead.
+  let differentiable = 0;
   let noSample = "the gradient of batch_norm";
 }
 def Dlc_DropoutOp : NnRule<"dropout"> {

@@ -19,6 +19,14 @@ inline TensorMeta metaOf(const Tensor &t) { return t.meta(); }
 
 template <> struct Builder<Tensor> {
   static void call(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs) { dispatch(op, args, outs); }
+  /// A size as a number, for arithmetic with elements.
+  static Number number(const Dim &d) { return Number(static_cast<double>(d.value())); }
+  /// The value of a number that became a 0-d tensor, where rules may choose a cheaper form by it.
+  static std::optional<double> constant(const Tensor &t) {
+    return t.isWrapped() ? std::optional<double>(t.item().toDouble()) : std::nullopt;
+  }
+  /// Whether what a gradient rule computes may be differentiated again.
+  static bool higherOrder() { return gradEnabled(); }
 };
 
 namespace ops {
@@ -116,6 +124,12 @@ DLC_BINARY(>, gt)
 DLC_BINARY(>=, ge)
 #undef DLC_BINARY
 template <class V, class = std::enable_if_t<IsValue<V>::value>> V operator-(const V &a) { return neg(a); }
+template <class V, class D, class = std::enable_if_t<IsValue<V>::value && std::is_same_v<D, Dim>>> V operator*(const V &a, const D &b) {
+  return a * Builder<V>::number(b);
+}
+template <class V, class D, class = std::enable_if_t<IsValue<V>::value && std::is_same_v<D, Dim>>> V operator/(const V &a, const D &b) {
+  return a / Builder<V>::number(b);
+}
 
 } // namespace ops
 } // namespace dlc

@@ -98,5 +98,5 @@ def boxes(ops, family):
 
 
 def rule_cases(ops):
-    """DLC_RULE(class, function) for every composite that occurs in the IR."""
-    return HEADER + "".join(f"DLC_RULE({op.cls}, {camel(op.mnemonic)}Rule)\n" for op in ops if op.composite and op.ir)
+    """DLC_RULE(class, function) for every composite."""
+    return HEADER + "".join(f"DLC_RULE({op.cls}, {camel(op.mnemonic)}Rule)\n" for op in ops if op.composite)

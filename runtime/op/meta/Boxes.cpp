@@ -1,0 +1,7 @@
+// The boxed meta functions that the op table points to.
+#include "runtime/op/Meta.h"
+
+namespace dlc {
+using namespace ops;
+#include "runtime/op/MetaBoxes.inc"
+} // namespace dlc

@@ -1,0 +1,14 @@
+// Gradients and rules of the ops in dialects/ops/Nn.td, for eager tensors.
+#include "runtime/rules/Boxed.h"
+#include "runtime/rules/Decompositions.h"
+#include "runtime/rules/Grad.h"
+
+namespace dlc::rules {
+#include "runtime/rules/VjpNn.inc"
+} // namespace dlc::rules
+
+namespace dlc {
+using namespace rules;
+using namespace ops;
+#include "runtime/rules/BoxesNn.inc"
+} // namespace dlc
