@@ -45,13 +45,17 @@ struct MinCombine {
   }
   template <class V> static V apply(V a, V b) { return ((a < b) | (a != a)) ? a : b; }
 };
+/// Of truth values as bytes 0 and 1.
+struct AllCombine : MinCombine {
+  template <class T> static constexpr T identity() { return T(1); }
+};
 
 /// Partial results of one reduction; elements are given in runs of contiguous memory, each starting at lane 0.
 template <class T, class C> class Lanes {
 public:
   static constexpr int kLanes = 8, kAccumulators = 4, kStep = kLanes * kAccumulators;
   using E = typename LaneType<T, C::kArithmetic>::type;
-  using Vec = E __attribute__((vector_size(kLanes * sizeof(E)), aligned(sizeof(E)), may_alias));
+  using Vec = E __attribute__((vector_size(kLanes * sizeof(E))));
 
   Lanes() { reset(); }
   void reset() {
@@ -93,7 +97,11 @@ public:
   }
 
 private:
-  static Vec load(const T *p) { return *reinterpret_cast<const Vec *>(p); }
+  static Vec load(const T *p) {
+    Vec v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
   Vec acc_[kAccumulators];
 };
 

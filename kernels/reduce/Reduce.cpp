@@ -260,8 +260,9 @@ void reduceInto(const Tensor &out, const Tensor &self, Ints dims, ReduceOp op) {
   case ReduceOp::Any:
     return runFor<MaxCombine>(plan);
   case ReduceOp::Min:
-  case ReduceOp::All:
     return runFor<MinCombine>(plan);
+  case ReduceOp::All:
+    return Reducer<uint8_t, AllCombine>(plan).run();
   }
 }
 
