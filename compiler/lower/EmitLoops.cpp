@@ -96,8 +96,10 @@ void KernelEmitter::emitParallel() {
   bool cutsLanes = !outer.empty() && static_cast<int>(outer.back()) == plan_.vecDim;
   if (cutsLanes)
     outer.pop_back();
-  if (plan_.par.empty() || plan_.top.empty())
-    return emitItems(plan_.top);
+  if (plan_.par.empty() || plan_.top.empty()) { // the range is [0, 1): an empty piece does nothing
+    Value some = b_.create<arith::CmpIOp>(loc_, arith::CmpIPredicate::slt, parBegin_, parEnd_);
+    return when(some, [&] { emitItems(plan_.top); });
+  }
   LoopNode *node = plan_.top[0].loop.get();
   if (outer.empty())
     return emitLoop(*node, parBegin_, parEnd_);

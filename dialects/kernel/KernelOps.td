@@ -83,9 +83,7 @@ def Kernel_Combine : I32EnumAttr<"Combine", "how a reduction joins two values", 
   let cppNamespace = "::dlc::ir::kernel";
   let genSpecializedAttr = 0;
 }
-def Kernel_CombineAttr : EnumAttr<Kernel_Dialect, Kernel_Combine, "combine"> {
-  let assemblyFormat = "`<` $value `>`";
-}
+def Kernel_CombineAttr : EnumAttr<Kernel_Dialect, Kernel_Combine, "combine">;
 
 def Kernel_Bound : I32EnumAttr<"Bound", "what an index out of range does", [
   I32EnumAttrCase<"clamp", 0>, I32EnumAttrCase<"wrap", 1>, I32EnumAttrCase<"check", 2>, I32EnumAttrCase<"pad", 3>]> {

@@ -76,6 +76,14 @@ inline int64_t run(const CompiledKernel &kernel, std::vector<void *> bufs, std::
   return fault;
 }
 
+/// `text` with every key replaced by its value.
+inline std::string fill(std::string text, std::vector<std::pair<std::string, std::string>> keys) {
+  for (auto &[key, value] : keys)
+    for (size_t at = text.find(key); at != std::string::npos; at = text.find(key, at + value.size()))
+      text.replace(at, key.size(), value);
+  return text;
+}
+
 /// An f64 argument as it travels in `ints`.
 inline int64_t asInt(double value) {
   int64_t bits;
