@@ -58,6 +58,26 @@ mlir::Operation *createOp(mlir::OpBuilder &b, mlir::Location loc, const OpInfo &
 /// The IR element type of a dtype: bool is i1, uint8 is ui8, other integers are signless.
 mlir::Type elementType(DType t, mlir::MLIRContext *context);
 
+/// The attribute that a boxed argument of an attribute kind becomes; null for an absent one.
+template <class V> mlir::Attribute attributeOf(mlir::Builder &b, const Arg<V> &a) {
+  switch (a.tag) {
+  case ArgTag::Int:
+    return b.getI64IntegerAttr(a.i);
+  case ArgTag::IntList:
+    return b.getDenseI64ArrayAttr(llvm::ArrayRef<int64_t>(a.ints, a.size));
+  case ArgTag::Bool:
+    return b.getBoolAttr(a.b());
+  case ArgTag::Float:
+    return b.getF64FloatAttr(a.f);
+  case ArgTag::Str:
+    return b.getStringAttr(llvm::StringRef(a.chars, a.size));
+  case ArgTag::DType:
+    return mlir::TypeAttr::get(elementType(a.dtype, b.getContext()));
+  default:
+    return {};
+  }
+}
+
 } // namespace dlc::ir
 
 #define GET_OP_CLASSES

@@ -1,6 +1,6 @@
 // One IR op a node, by the parameters of its record; nothing here knows an op by name.
 #include "frontend/import/Import.h"
-#include "compiler/graph/Sizes.h"
+#include "dialects/dlc/Rules.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -43,34 +43,16 @@ public:
   }
 
 private:
-  Type elementType(DType t) {
-    switch (t) {
-    case DType::Bool:
-      return b_.getI1Type();
-    case DType::U8:
-      return b_.getIntegerType(8, /*isSigned=*/false);
-    case DType::F16:
-      return b_.getF16Type();
-    case DType::BF16:
-      return b_.getBF16Type();
-    case DType::F32:
-      return b_.getF32Type();
-    case DType::F64:
-      return b_.getF64Type();
-    default:
-      return b_.getIntegerType(static_cast<unsigned>(itemSize(t)) * 8);
-    }
-  }
   Type typeOf(int32_t value) {
     const TensorMeta &m = g_.values[value];
-    return compiler::tensorType(elementType(m.dtype), m.sizes, numSymbols());
+    return ir::tensorType(ir::elementType(m.dtype, b_.getContext()), m.sizes, numSymbols());
   }
   unsigned numSymbols() const { return static_cast<unsigned>(g_.symbols.size()); }
   Type numberType(const Number &n) {
     return n.category() == Category::Float ? Type(b_.getF64Type()) : n.category() == Category::Int ? Type(b_.getI64Type()) : Type(b_.getI1Type());
   }
   AffineMapAttr stridesAttr(const Dims &strides) {
-    return AffineMapAttr::get(compiler::toAffine(strides, numSymbols(), b_.getContext()));
+    return AffineMapAttr::get(ir::toAffine(strides, numSymbols(), b_.getContext()));
   }
 
   void bindArguments(Block *entry) {
@@ -78,7 +60,7 @@ private:
     for (size_t i = 0; i < g_.inputs.size(); ++i, ++at) {
       const TensorMeta &m = g_.values[g_.inputs[i]];
       values_[g_.inputs[i]] = entry->getArgument(at);
-      if (!compiler::same(m.strides, contiguousStrides(m.sizes)))
+      if (!ir::same(m.strides, contiguousStrides(m.sizes)))
         func_.setArgAttr(at, "dlc.strides", stridesAttr(m.strides));
       if (i < options_.sharedInput.size() && options_.sharedInput[i])
         func_.setArgAttr(at, "dlc.shared", b_.getUnitAttr());
@@ -99,15 +81,7 @@ private:
     return FileLineColLoc::get(b_.getStringAttr(text.substr(0, colon)), static_cast<unsigned>(std::atoi(text.c_str() + colon + 1)), 0);
   }
 
-  Value number(const Number &n) {
-    if (n.ref())
-      return numbers_[numberIndex(n)];
-    if (n.category() == Category::Float)
-      return b_.create<arith::ConstantOp>(loc_, b_.getF64FloatAttr(n.toDouble()));
-    if (n.category() == Category::Int)
-      return b_.create<arith::ConstantOp>(loc_, b_.getI64IntegerAttr(n.toInt()));
-    return b_.create<arith::ConstantOp>(loc_, b_.getBoolAttr(n.toBool()));
-  }
+  Value number(const Number &n) { return n.ref() ? numbers_[numberIndex(n)] : ir::materialize(b_, loc_, n); }
 
   /// A size or index as an SSA value; equal ones share it.
   Value dim(const Dim &d) {
@@ -117,59 +91,31 @@ private:
       b_.setInsertionPointToStart(&func_.getBody().front());
       slot = b_.create<arith::ConstantIndexOp>(b_.getUnknownLoc(), d.value());
     } else if (!slot) {
-      slot = b_.create<affine::AffineApplyOp>(loc_, AffineMap::get(0, numSymbols(), compiler::toAffine(d, b_.getContext())), symbols_);
+      slot = b_.create<affine::AffineApplyOp>(loc_, AffineMap::get(0, numSymbols(), ir::toAffine(d, b_.getContext())), symbols_);
     }
     return slot;
   }
 
-  Attribute attribute(const Arg<GVal> &a) {
+  void operands(const Arg<GVal> &a, SmallVectorImpl<Value> &out) {
     switch (a.tag) {
-    case ArgTag::Int:
-      return b_.getI64IntegerAttr(a.i);
-    case ArgTag::IntList:
-      return b_.getDenseI64ArrayAttr(ArrayRef<int64_t>(a.ints, a.size));
-    case ArgTag::Bool:
-      return b_.getBoolAttr(a.b());
-    case ArgTag::Float:
-      return b_.getF64FloatAttr(a.f);
-    case ArgTag::Str:
-      return b_.getStringAttr(StringRef(a.chars, a.size));
-    case ArgTag::DType:
-      return TypeAttr::get(elementType(a.dtype));
-    default:
-      return {};
-    }
-  }
-
-  /// The operands of one argument; false if it is an attribute.
-  bool operands(const Arg<GVal> &a, ParamKind kind, SmallVectorImpl<Value> &out) {
-    switch (kind) {
-    case ParamKind::Rng:
-      if (a.tag == ArgTag::Rng) {
-        out.push_back(numbers_[numberIndex(a.num)]);
-        out.push_back(numbers_[a.dim.value()]);
-      }
-      return true;
-    case ParamKind::SymInt:
-    case ParamKind::SymIntOpt:
-    case ParamKind::SymInts:
-    case ParamKind::SymIntsOpt:
-      if (a.tag == ArgTag::Dim)
-        out.push_back(dim(a.dim));
-      else if (a.tag == ArgTag::DimList)
-        for (const Dim &d : a.dimList())
-          out.push_back(dim(d));
-      return true;
-    default:
+    case ArgTag::Rng:
+      out.push_back(numbers_[numberIndex(a.num)]);
+      out.push_back(numbers_[a.dim.value()]);
       break;
-    }
-    if (!isTensorKind(kind) && kind != ParamKind::Num && kind != ParamKind::NumOpt)
-      return false;
-    if (a.tag == ArgTag::Num)
+    case ArgTag::Dim:
+      out.push_back(dim(a.dim));
+      break;
+    case ArgTag::DimList:
+      for (const Dim &d : a.dimList())
+        out.push_back(dim(d));
+      break;
+    case ArgTag::Num:
       out.push_back(number(a.num));
-    for (const GVal &v : a.values())
-      out.push_back(v.id >= 0 ? values_[v.id] : hole());
-    return true;
+      break;
+    default:
+      for (const GVal &v : a.values())
+        out.push_back(v.id >= 0 ? values_[v.id] : hole());
+    }
   }
 
   /// The operand of type `none` that marks an absent entry of a list.
@@ -177,53 +123,26 @@ private:
     if (!hole_) {
       OpBuilder::InsertionGuard guard(b_);
       b_.setInsertionPointToStart(&func_.getBody().front());
-      OperationState state(b_.getUnknownLoc(), "dlc.none", {}, {b_.getNoneType()});
-      hole_ = b_.create(state)->getResult(0);
+      hole_ = b_.create<ir::NoneOp>(b_.getUnknownLoc(), b_.getNoneType());
     }
     return hole_;
   }
 
-  static bool isMulti(ParamKind k) {
-    switch (k) {
-    case ParamKind::T:
-    case ParamKind::TMut:
-    case ParamKind::TN:
-    case ParamKind::Num:
-    case ParamKind::SymInt:
-      return false;
-    default:
-      return true;
-    }
-  }
-
   void importNode(const GraphNode &n) {
     loc_ = locOf(n);
-    OperationState state(loc_, std::string("dlc.") + n.op->name);
-    SmallVector<int32_t> segments, resultSegments(n.op->results.size(), 1);
-    unsigned multi = 0, multiResults = 0;
+    ir::OpParts parts;
     Span<const Arg<GVal>> args = n.args.args();
     for (size_t i = 0; i < args.size(); ++i) {
-      ParamKind kind = n.op->params[i].kind;
-      SmallVector<Value> ops;
-      if (operands(args[i], kind, ops)) {
-        state.addOperands(ops);
-        segments.push_back(static_cast<int32_t>(ops.size()));
-        multi += isMulti(kind);
-        if (isMutatedKind(kind)) {
-          resultSegments.push_back(static_cast<int32_t>(ops.size()));
-          multiResults += isMulti(kind);
-        }
-      } else if (Attribute a = attribute(args[i])) {
-        state.addAttribute(n.op->params[i].name, a);
-      }
+      parts.operands.emplace_back();
+      if (ir::isOperandKind(n.op->params[i].kind))
+        operands(args[i], parts.operands.back());
+      else if (Attribute a = ir::attributeOf(b_, args[i]))
+        parts.attributes.push_back(b_.getNamedAttr(n.op->params[i].name, a));
     }
-    if (multi > 1)
-      state.addAttribute("operandSegmentSizes", b_.getDenseI32ArrayAttr(segments));
-    if (multiResults > 1)
-      state.addAttribute("resultSegmentSizes", b_.getDenseI32ArrayAttr(resultSegments));
+    SmallVector<Type> types;
     for (int32_t v : n.results)
-      state.addTypes(typeOf(v));
-    Operation *op = b_.create(state);
+      types.push_back(typeOf(v));
+    Operation *op = ir::createOp(b_, loc_, *n.op, parts, types);
     for (size_t i = 0; i < n.results.size(); ++i)
       values_[n.results[i]] = op->getResult(i);
   }
@@ -233,7 +152,7 @@ private:
     for (size_t i = 0; i < g_.outputs.size(); ++i) {
       const GraphOutput &o = g_.outputs[i];
       results.push_back(values_[o.value]);
-      if (!compiler::same(o.strides, contiguousStrides(g_.values[o.value].sizes)))
+      if (!ir::same(o.strides, contiguousStrides(g_.values[o.value].sizes)))
         func_.setResultAttr(i, "dlc.strides", stridesAttr(o.strides));
       if (o.writeBack >= 0)
         func_.setResultAttr(i, "dlc.write_back", b_.getI64IntegerAttr(o.writeBack));
