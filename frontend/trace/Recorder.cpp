@@ -367,6 +367,7 @@ void Recorder::record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<T
       outs[0] = args[0].value[0];
     }
     for (size_t i = 0; i < outs.size() && i < own; ++i) {
+      checkWritable(op, outs[i], metas[i]);
       castTo(metas, results[i], outs[i].dtype());
       write(outs[i], results[i]);
     }
@@ -393,6 +394,8 @@ void Recorder::intercept(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVe
     return runNow(FlushReason::Unsupported, op, args, outs, form);
   if (op.kind == OpKind::View && form == CallForm::Functional)
     return recordView(op, args, outs);
+  if (form == CallForm::Out) // may resize
+    return runNow(FlushReason::Unsupported, op, args, outs, form);
   if (form == CallForm::InPlace) {
     const Tensor &self = args[0].value[0];
     if (!self.isNonOverlapping()) // raises what eager raises

@@ -80,19 +80,6 @@ struct PositionedRng {
   SmallVec<Arg<Tensor>, 12> args;
 };
 
-void checkWritable(const OpInfo &op, const Tensor &self, const TensorMeta &result) {
-  bool sameSizes = self.sizes().size() == result.sizes.size();
-  for (size_t i = 0; sameSizes && i < result.sizes.size(); ++i)
-    sameSizes = self.sizes()[i] == result.sizes[i].value();
-  DLC_REQUIRE(sameSizes, Runtime, op.name, "_: `self` has sizes ", listStr(self.sizes()), " but the result has sizes ",
-              listStr(result.sizes), "\nuse the out-of-place form, or make `self` large enough first");
-  DLC_REQUIRE(categoryOf(self.dtype()) >= categoryOf(result.dtype), Runtime, op.name, "_: the result is ", result.dtype,
-              " and can't be stored in `self`, which is ", self.dtype(),
-              "\nuse the out-of-place form, or convert `self` first");
-  DLC_REQUIRE(self.isNonOverlapping(), Runtime, op.name, "_: `self` of sizes ", listStr(self.sizes()), " and strides ",
-              listStr(self.strides()), " has elements that share memory\nwrite to a clone() of it instead");
-}
-
 /// An argument other than `self` that may share memory with it without being the same view.
 bool overlapsOther(const Tensor &self, Span<const Arg<Tensor>> args) {
   for (const Arg<Tensor> &a : args)
@@ -143,6 +130,19 @@ void resizeOut(const OpInfo &op, Tensor &out, const TensorMeta &m) {
 }
 
 } // namespace
+
+void checkWritable(const OpInfo &op, const Tensor &self, const TensorMeta &result) {
+  bool sameSizes = self.sizes().size() == result.sizes.size();
+  for (size_t i = 0; sameSizes && i < result.sizes.size(); ++i)
+    sameSizes = self.sizes()[i] == result.sizes[i].value();
+  DLC_REQUIRE(sameSizes, Runtime, op.name, "_: `self` has sizes ", listStr(self.sizes()), " but the result has sizes ",
+              listStr(result.sizes), "\nuse the out-of-place form, or make `self` large enough first");
+  DLC_REQUIRE(categoryOf(self.dtype()) >= categoryOf(result.dtype), Runtime, op.name, "_: the result is ", result.dtype,
+              " and can't be stored in `self`, which is ", self.dtype(),
+              "\nuse the out-of-place form, or convert `self` first");
+  DLC_REQUIRE(self.isNonOverlapping(), Runtime, op.name, "_: `self` of sizes ", listStr(self.sizes()), " and strides ",
+              listStr(self.strides()), " has elements that share memory\nwrite to a clone() of it instead");
+}
 
 Interceptor *currentInterceptor() { return interceptor; }
 InterceptorScope::InterceptorScope(Interceptor *i) : previous_(interceptor) { interceptor = i; }

@@ -21,6 +21,9 @@ void dispatchBelowAutograd(const OpInfo &op, Span<const Arg<Tensor>> args, Small
 /// Meta, allocation, kernel; no autograd, no capture.
 void runEager(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
 
+/// Throws RuntimeError unless `self` can receive a result of this shape and dtype in place.
+void checkWritable(const OpInfo &op, const Tensor &self, const TensorMeta &result);
+
 /// Sees every op of its thread instead of the kernels: a recorder.
 class Interceptor {
 public:
