@@ -12,7 +12,4 @@ namespace dlc {
 /// `dlc.shared`. Throws InternalError if the module does not verify.
 mlir::OwningOpRef<mlir::ModuleOp> importGraph(mlir::MLIRContext *context, const Graph &graph, const BackendOptions &options);
 
-/// Makes the compiler the backend of compiled functions. Called once at start.
-void installCompiler();
-
 } // namespace dlc
