@@ -25,11 +25,12 @@ template <class T, class F> void generate(const Tensor &out, F f) {
 } // namespace
 
 void arangeKernel(const ArangeArgs<Tensor> &args, Span<Tensor> outs) {
-  if (!args.start.isFloat() && !args.step.isFloat()) {
-    int64_t start = args.start.toInt(), step = args.step.toInt();
-    return generate<int64_t>(outs[0], [=](int64_t i) { return start + i * step; });
-  }
-  double start = args.start.toDouble(), step = args.step.toDouble();
+  int64_t start = args.start.value(), step = args.step.value();
+  generate<int64_t>(outs[0], [=](int64_t i) { return start + i * step; });
+}
+
+void arangeFloatKernel(const ArangeFloatArgs<Tensor> &args, Span<Tensor> outs) {
+  double start = args.start, step = args.step;
   generate<double>(outs[0], [=](int64_t i) { return start + static_cast<double>(i) * step; });
 }
 
