@@ -88,6 +88,7 @@ TEST(Recorder, TwoInPlaceOpsAreOneWriteBack) {
 }
 
 TEST(Recorder, GradientsOfAWholeStepAreRecorded) {
+  installAutograd();
   sameAsEager([] {
     Tensor w = iota({3});
     setRequiresGrad(w, true);
