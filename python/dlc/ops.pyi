@@ -451,7 +451,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """All products of the elements of two vectors."""
     ...
-def einsum(equation: str = "", operands: Sequence[Tensor]) -> Tensor:
+def einsum(equation: str, operands: Sequence[Tensor]) -> Tensor:
     """Sums of products by Einstein's notation."""
     ...
 def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:

@@ -82,7 +82,7 @@ def _stub_param(p):
         t = "Literal[" + ", ".join(f'"{c}"' for c in p.choices) + "]" + (" | None" if p.kind == "StrOpt" else "")
     if p.kind in ("IntList", "SymInts") and p.fixed:
         t = "int | " + t
-    d = f'"{p.default}"' if p.kind == "Str" else p.default
+    d = f'"{p.default}"' if p.kind == "Str" and p.default else p.default
     return t, d
 
 
