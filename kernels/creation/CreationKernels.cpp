@@ -28,7 +28,6 @@ void arangeKernel(const ArangeArgs<Tensor> &args, Span<Tensor> outs) {
   int64_t start = args.start.value(), step = args.step.value();
   generate<int64_t>(outs[0], [=](int64_t i) { return start + i * step; });
 }
-
 void arangeFloatKernel(const ArangeFloatArgs<Tensor> &args, Span<Tensor> outs) {
   double start = args.start, step = args.step;
   generate<double>(outs[0], [=](int64_t i) { return start + static_cast<double>(i) * step; });

@@ -22,10 +22,10 @@ template <class V> std::vector<V> sgdStepRule(const SgdStepArgs<V> &a) {
   return params;
 }
 
+/// The corrections are computed in f64, as the kernel does; 1 - beta only occurs in the form b + (a - b) * beta.
 template <class V> std::vector<V> adamStepRule(const AdamStepArgs<V> &a) {
-  V step = a.step + 1;
-  V correction1 = 1 - pow(V(a.beta1), step), correction2 = 1 - pow(V(a.beta2), step);
-  V stepSize = V(a.lr) / correction1, root2 = sqrt(correction2);
+  V step = a.step + 1, exact = castTo(step, DType::F64);
+  V stepSize = reciprocal(1 - pow(V(a.beta1), exact)) * a.lr, root2 = sqrt(1 - pow(V(a.beta2), exact));
   std::vector<V> params, averages, squares;
   for (size_t i = 0; i < a.params.size(); ++i) {
     V p = a.params[i], g = a.maximize ? -a.grads[i] : a.grads[i];
@@ -35,8 +35,9 @@ template <class V> std::vector<V> adamStepRule(const AdamStepArgs<V> &a) {
       else
         g = g + p * a.weight_decay;
     }
-    V m = a.exp_avgs[i] + (g - a.exp_avgs[i]) * (1 - V(a.beta1));
-    V v = a.exp_avg_sqs[i] * a.beta2 + g * g * (1 - V(a.beta2));
+    V gg = g * g;
+    V m = g + (a.exp_avgs[i] - g) * a.beta1;
+    V v = gg + (a.exp_avg_sqs[i] - gg) * a.beta2;
     averages.push_back(m);
     squares.push_back(v);
     params.push_back(p - stepSize * m / (sqrt(v) / root2 + a.eps));
@@ -60,7 +61,7 @@ template <class V> V totalNormRule(const TotalNormArgs<V> &a) {
 }
 
 template <class V> std::vector<V> clipByNormRule(const ClipByNormArgs<V> &a) {
-  V factor = clamp_max(V(a.max_norm) / (a.total_norm + 1e-6), 1.0);
+  V factor = clamp_max(reciprocal(a.total_norm + 1e-6) * a.max_norm, 1.0);
   std::vector<V> r;
   for (const V &t : a.tensors)
     r.push_back(t * factor);

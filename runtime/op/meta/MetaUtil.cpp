@@ -11,7 +11,7 @@ DType Promoter::type() const {
     if (!lower)
       return;
     if (!t)
-      t = lower;
+      t = wrapped && isFloat(*lower) ? defaultDType() : *lower;
     else if (categoryOf(*lower) > categoryOf(*t))
       t = wrapped && isFloat(*lower) ? defaultDType() : *lower;
   };
