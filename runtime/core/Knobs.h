@@ -17,6 +17,7 @@ namespace dlc {
   X(cacheLimitMb, int64_t, 1024, "DLC_CACHE_LIMIT_MB", "size limit of the persistent cache; 0 turns it off")           \
   X(compileThreads, int64_t, 0, "DLC_COMPILE_THREADS", "threads that compile kernels (0: as many as compute threads)") \
   X(numThreads, int64_t, 0, "DLC_NUM_THREADS", "compute threads (0: affinity mask and cgroup quota)")                  \
+  X(nvrtc, std::string, "", "DLC_NVRTC", "path of the NVRTC library (default: what the system's loader finds)")           \
   X(verboseErrors, bool, false, "DLC_VERBOSE_ERRORS", "show the compiler's own stack in errors")                       \
   X(plantBug, std::string, "", "DLC_PLANT_BUG", "for the fuzzer's own test: miscompile this op on purpose")
 

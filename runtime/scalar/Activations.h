@@ -11,9 +11,7 @@ namespace dlc::scalar {
 /// max(x, 0) of any kind; NaN stays.
 template <class B, class V> inline V relu_(B &b, V x) { return max_(b, x, constant(b, x, 0)); }
 /// x clamped to [0, 6].
-template <class B, class V> inline V relu6_(B &b, V x) {
-  return clamp_(b, x, constant(b, x, 0), constant(b, x, 6));
-}
+template <class B, class V> inline V relu6_(B &b, V x) { return clamp_(b, x, constant(b, x, 0), constant(b, x, 6)); }
 /// x, or slope * x where x is not positive.
 template <class B, class V> inline V leaky_relu_(B &b, V x, V slope) {
   return b.select(b.cmp(Cmp::Gt, x, b.like(x, 0)), x, b.mul(x, slope));
@@ -24,8 +22,7 @@ template <class B, class V> inline V elu_(B &b, V x, V alpha) {
 }
 /// Scaled elu with the constants of self-normalising networks.
 template <class B, class V> inline V selu_(B &b, V x) {
-  return b.mul(b.like(x, 1.0507009873554804934193349852946),
-               elu_(b, x, b.like(x, 1.6732632423543772848170429916717)));
+  return b.mul(b.like(x, 1.0507009873554804934193349852946), elu_(b, x, b.like(x, 1.6732632423543772848170429916717)));
 }
 /// max(x, 0) + min(0, alpha * (e^(x / alpha) - 1)).
 template <class B, class V> inline V celu_(B &b, V x, V alpha) {
@@ -64,9 +61,7 @@ template <class B, class V> inline V log_sigmoid_(B &b, V x) {
   return b.sub(low, log1p_(b, exp_(b, b.neg(b.absf(x)))));
 }
 /// x clamped to [low, high].
-template <class B, class V> inline V hardtanh_(B &b, V x, V low, V high) {
-  return clamp_(b, x, low, high);
-}
+template <class B, class V> inline V hardtanh_(B &b, V x, V low, V high) { return clamp_(b, x, low, high); }
 /// relu6(x + 3) / 6.
 template <class B, class V> inline V hardsigmoid_(B &b, V x) {
   return b.div(relu6_(b, b.add(x, b.like(x, 3))), b.like(x, 6));
@@ -86,9 +81,7 @@ template <class B, class V> inline V softshrink_(B &b, V x, V lambda) {
   return b.select(b.cmp(Cmp::Gt, x, lambda), b.sub(x, lambda), shrunk);
 }
 /// x / (1 + |x|).
-template <class B, class V> inline V softsign_(B &b, V x) {
-  return b.div(x, b.add(b.like(x, 1), b.absf(x)));
-}
+template <class B, class V> inline V softsign_(B &b, V x) { return b.div(x, b.add(b.like(x, 1), b.absf(x))); }
 /// x - tanh(x).
 template <class B, class V> inline V tanhshrink_(B &b, V x) { return b.sub(x, tanh_(b, x)); }
 /// x where x > limit, else value; any kind.

@@ -83,8 +83,7 @@ template <class B, class V> inline V max_(B &b, V x, V y) {
         auto first = b.bitOr(b.cmp(Cmp::Gt, v, y), b.cmp(Cmp::Ne, v, v));
         return b.select(first, v, y);
       },
-      [&](auto v) { return b.select(b.cmp(Cmp::Gt, v, y), v, y); },
-      [&](auto v) { return b.bitOr(v, y); });
+      [&](auto v) { return b.select(b.cmp(Cmp::Gt, v, y), v, y); }, [&](auto v) { return b.bitOr(v, y); });
 }
 
 /// The smaller operand; NaN if either is; of two equal ones (also -0 and 0) the second.
@@ -95,8 +94,7 @@ template <class B, class V> inline V min_(B &b, V x, V y) {
         auto first = b.bitOr(b.cmp(Cmp::Lt, v, y), b.cmp(Cmp::Ne, v, v));
         return b.select(first, v, y);
       },
-      [&](auto v) { return b.select(b.cmp(Cmp::Lt, v, y), v, y); },
-      [&](auto v) { return b.bitAnd(v, y); });
+      [&](auto v) { return b.select(b.cmp(Cmp::Lt, v, y), v, y); }, [&](auto v) { return b.bitAnd(v, y); });
 }
 
 /// The larger operand, ignoring a NaN on one side.
@@ -145,15 +143,12 @@ template <class B, class V> inline auto signsDiffer(B &b, V rem, V y) {
 /// Remainder with the sign of x; an int divisor of 0 raises DivisionByZero.
 template <class B, class V> inline V fmod_(B &b, V x, V y) {
   auto ofInt = [&](auto v) { return detail::intRemainder(b, v, y); };
-  return byClass(
-      b, x, [&](auto v) { return b.libm(Libm::Fmod, v, y); }, ofInt, [&](auto v) { return v; });
+  return byClass(b, x, [&](auto v) { return b.libm(Libm::Fmod, v, y); }, ofInt, [&](auto v) { return v; });
 }
 
 /// Remainder with the sign of y, as Python's %; an int divisor of 0 raises DivisionByZero.
 template <class B, class V> inline V remainder_(B &b, V x, V y) {
-  auto adjusted = [&](auto rem) {
-    return b.select(detail::signsDiffer(b, rem, y), b.add(rem, y), rem);
-  };
+  auto adjusted = [&](auto rem) { return b.select(detail::signsDiffer(b, rem, y), b.add(rem, y), rem); };
   return byClass(
       b, x, [&](auto v) { return adjusted(b.libm(Libm::Fmod, v, y)); },
       [&](auto v) { return adjusted(detail::intRemainder(b, v, y)); }, [&](auto v) { return v; });
@@ -162,8 +157,8 @@ template <class B, class V> inline V remainder_(B &b, V x, V y) {
 /// Quotient rounded towards zero; an int divisor of 0 raises DivisionByZero.
 template <class B, class V> inline V trunc_div_(B &b, V x, V y) {
   return byClass(
-      b, x, [&](auto v) { return b.trunc(b.div(v, y)); },
-      [&](auto v) { return detail::intQuotient(b, v, y); }, [&](auto v) { return v; });
+      b, x, [&](auto v) { return b.trunc(b.div(v, y)); }, [&](auto v) { return detail::intQuotient(b, v, y); },
+      [&](auto v) { return v; });
 }
 
 namespace detail {
@@ -246,25 +241,25 @@ template <class B, class V> inline V round_(B &b, V x) {
 template <class B, class V> inline V frac_(B &b, V x) { return b.sub(x, b.trunc(x)); }
 
 namespace detail {
-template <class B, class V> inline auto never(B &b, V x) { return b.cmp(Cmp::Ne, x, x); }
-template <class B, class V> inline auto always(B &b, V x) { return b.cmp(Cmp::Eq, x, x); }
+// Bool constants in the shape of x. Not x == x: that is a warning in the printed text.
+template <class B, class V> inline auto never(B &b, V x) { return b.cmp(Cmp::Eq, b.likeInt(x, 0), b.likeInt(x, 1)); }
+template <class B, class V> inline auto always(B &b, V x) { return b.cmp(Cmp::Ne, b.likeInt(x, 0), b.likeInt(x, 1)); }
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 } // namespace detail
 
 // Classification; Bool results, constant on ints.
-template <class B, class V> inline auto isnan_(B &b, V x) { return b.cmp(Cmp::Ne, x, x); }
+template <class B, class V> inline auto isnan_(B &b, V x) {
+  auto no = [&](auto v) { return detail::never(b, v); };
+  return byClass(b, x, [&](auto v) { return b.cmp(Cmp::Ne, v, v); }, no, no);
+}
 template <class B, class V> inline auto isinf_(B &b, V x) {
   auto no = [&](auto v) { return detail::never(b, v); };
-  return byClass(
-      b, x, [&](auto v) { return b.cmp(Cmp::Eq, b.absf(v), b.like(v, detail::kInfinity)); }, no,
-      no);
+  return byClass(b, x, [&](auto v) { return b.cmp(Cmp::Eq, b.absf(v), b.like(v, detail::kInfinity)); }, no, no);
 }
 template <class B, class V> inline auto isfinite_(B &b, V x) {
   auto yes = [&](auto v) { return detail::always(b, v); };
-  return byClass(
-      b, x, [&](auto v) { return b.cmp(Cmp::Lt, b.absf(v), b.like(v, detail::kInfinity)); }, yes,
-      yes);
+  return byClass(b, x, [&](auto v) { return b.cmp(Cmp::Lt, b.absf(v), b.like(v, detail::kInfinity)); }, yes, yes);
 }
 /// Whether the sign bit is set; for ints x < 0.
 template <class B, class V> inline auto signbit_(B &b, V x) {
@@ -330,9 +325,7 @@ template <class B, class C, class V> inline V select_(B &b, C condition, V x, V 
 }
 
 /// min_(max_(x, low), high): NaN in any operand gives NaN; high wins if low > high.
-template <class B, class V> inline V clamp_(B &b, V x, V low, V high) {
-  return min_(b, max_(b, x, low), high);
-}
+template <class B, class V> inline V clamp_(B &b, V x, V low, V high) { return min_(b, max_(b, x, low), high); }
 
 } // namespace dlc::scalar
 

@@ -89,11 +89,10 @@ enum class Libm : uint8_t {
 /// Returns the C name of `f` for F64 values, "exp" for Exp; append `f` for F32. "dlc_ipow" for
 /// IntPow.
 constexpr const char *libmName(Libm f) {
-  constexpr const char *kNames[] = {"exp",   "exp2", "expm1", "log",    "log2",      "log10",
-                                    "log1p", "sin",  "cos",   "tan",    "asin",      "acos",
-                                    "atan",  "sinh", "cosh",  "tanh",   "asinh",     "acosh",
-                                    "atanh", "erf",  "erfc",  "lgamma", "tgamma",    "cbrt",
-                                    "atan2", "pow",  "fmod",  "hypot",  "nextafter", "dlc_ipow"};
+  constexpr const char *kNames[] = {"exp",   "exp2",  "expm1", "log",   "log2",      "log10",   "log1p",  "sin",
+                                    "cos",   "tan",   "asin",  "acos",  "atan",      "sinh",    "cosh",   "tanh",
+                                    "asinh", "acosh", "atanh", "erf",   "erfc",      "lgamma",  "tgamma", "cbrt",
+                                    "atan2", "pow",   "fmod",  "hypot", "nextafter", "dlc_ipow"};
   return kNames[static_cast<int>(f)];
 }
 
@@ -143,8 +142,7 @@ inline auto byClass(B &b, V x, F &&onFloat, I &&onInt, O &&onBool) {
 /// The constant `c` of the kind and shape of x, whatever its kind.
 template <class B, class V> inline V constant(B &b, V x, double c) {
   return byClass(
-      b, x, [&](auto v) { return b.like(v, c); },
-      [&](auto v) { return b.likeInt(v, static_cast<int64_t>(c)); },
+      b, x, [&](auto v) { return b.like(v, c); }, [&](auto v) { return b.likeInt(v, static_cast<int64_t>(c)); },
       [&](auto v) { return b.likeInt(v, c != 0); });
 }
 

@@ -16,8 +16,7 @@ template <class B, class V> inline V erfF32(B &b, V x) {
                                0x1.53f224p-8f, -0x1.a3515ep-11f, 0x1.4771fcp-14f};
   constexpr double kTop[] = {0x1.7f70e8p-10f, -0x1.7b679cp-8f, 0x1.51f002p-7f,  -0x1.5fe5e6p-7f,
                              0x1.ced4a8p-8f,  -0x1.7fa4b0p-9f, 0x1.7153eep-11f, -0x1.3c3904p-14f};
-  constexpr double kBottom[] = {1.0, 0x1.d9a0dcp-1f, 0x1.29678cp-1f, 0x1.76fd02p-3f,
-                                0x1.171fbap-5f};
+  constexpr double kBottom[] = {1.0, 0x1.d9a0dcp-1f, 0x1.29678cp-1f, 0x1.76fd02p-3f, 0x1.171fbap-5f};
   V a = b.absf(x);
   V z = b.mul(x, x);
   V small = b.fma(x, polynomial(b, z, kSmall), x);
@@ -45,9 +44,7 @@ template <class B, class V> inline V lgamma_(B &b, V x) { return b.libm(Libm::Lg
 template <class B, class V> inline V tgamma_(B &b, V x) { return b.libm(Libm::Tgamma, x); }
 template <class B, class V> inline V cbrt_(B &b, V x) { return b.libm(Libm::Cbrt, x); }
 template <class B, class V> inline V hypot_(B &b, V x, V y) { return b.libm(Libm::Hypot, x, y); }
-template <class B, class V> inline V nextafter_(B &b, V x, V y) {
-  return b.libm(Libm::Nextafter, x, y);
-}
+template <class B, class V> inline V nextafter_(B &b, V x, V y) { return b.libm(Libm::Nextafter, x, y); }
 
 } // namespace dlc::scalar
 

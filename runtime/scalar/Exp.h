@@ -15,8 +15,7 @@ template <class N, class V> struct ExpParts {
   V r;
 };
 
-constexpr double kRoundMagic =
-    0x1.8p23; // adding it leaves the nearest integer in the low mantissa bits
+constexpr double kRoundMagic = 0x1.8p23; // adding it leaves the nearest integer in the low mantissa bits
 
 // Works for |x| < 2^21; a NaN gives a NaN r and some n.
 template <class B, class V> inline auto splitExp(B &b, V x) {
@@ -43,9 +42,7 @@ constexpr double kExpTail[] = {0x1.000000p-1f, 0x1.555554p-3f,  0x1.5554e0p-5f,
                                0x1.11130ap-7f, 0x1.6d5828p-10f, 0x1.9e1612p-13f};
 
 // e^r - 1 on |r| <= ln 2 / 2.
-template <class B, class V> inline V expm1Core(B &b, V r) {
-  return b.fma(b.mul(r, r), polynomial(b, r, kExpTail), r);
-}
+template <class B, class V> inline V expm1Core(B &b, V r) { return b.fma(b.mul(r, r), polynomial(b, r, kExpTail), r); }
 
 template <class B, class V> inline V expF32(B &b, V x) {
   x = floorAt(b, capAt(b, x, 89.0), -104.0);
@@ -154,8 +151,7 @@ template <class B, class V> inline V sigmoid_(B &b, V x) {
     auto top = b.select(b.cmp(Cmp::Lt, v, b.like(v, 0)), e, one);
     return b.div(top, b.add(one, e));
   };
-  return byKind(
-      b, x, [&](auto v) { return detail::sigmoidF32(b, v); }, f64, [](auto v) { return v; });
+  return byKind(b, x, [&](auto v) { return detail::sigmoidF32(b, v); }, f64, [](auto v) { return v; });
 }
 
 } // namespace dlc::scalar

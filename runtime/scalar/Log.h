@@ -50,8 +50,7 @@ template <class B, class V> inline V logF32(B &b, V x) {
 }
 
 // k * log_base(2) + log_base(e) * log(1 + f), each constant in two parts.
-template <class B, class V>
-inline V logOfBase(B &b, V x, double kHi, double kLo, double eHi, double eLo) {
+template <class B, class V> inline V logOfBase(B &b, V x, double kHi, double kLo, double eHi, double eLo) {
   LogParts<V> parts = splitLog(b, x);
   V f = parts.f;
   V low = b.fma(f, b.like(x, eLo), b.mul(logTail(b, f), b.like(x, eHi)));
@@ -71,8 +70,7 @@ template <class B, class V> inline V log1pF32(B &b, V x) {
   // x * 2^-k + (2^-k - 1); the exponent of x is lowered directly since 2^-k may be denormal.
   V scaled = b.fromBits(b.sub(b.bits(x), b.shl(k, shift)));
   auto most = b.likeInt(i, 127);
-  auto limited =
-      b.select(b.cmp(Cmp::Gt, k, most), most, k); // 1 + x rounds to 2^128 for the largest x
+  auto limited = b.select(b.cmp(Cmp::Gt, k, most), most, k); // 1 + x rounds to 2^128 for the largest x
   V power = b.fromBits(b.shl(b.sub(most, limited), shift));
   auto whole = b.cmp(Cmp::Eq, k, b.likeInt(k, 0));
   V f = b.select(whole, x, b.add(scaled, b.sub(power, one)));
@@ -103,9 +101,8 @@ template <class B, class V> inline auto log2InF64(B &b, V x) {
 
 // 2^t rounded once to f32.
 template <class B, class V> inline auto exp2FromF64(B &b, V t) {
-  constexpr double kC[] = {0x1.ffffffffabbd1p-1,  0x1.62e42ff1162d3p-1, 0x1.ebfbe0a4be555p-3,
-                           0x1.c6b08aaf25fc3p-5,  0x1.3b29dc40f49dcp-7, 0x1.5d8a7091ae515p-10,
-                           0x1.446a1fc5eec0ap-13, 0x1.fe1778a6523abp-17};
+  constexpr double kC[] = {0x1.ffffffffabbd1p-1, 0x1.62e42ff1162d3p-1,  0x1.ebfbe0a4be555p-3,  0x1.c6b08aaf25fc3p-5,
+                           0x1.3b29dc40f49dcp-7, 0x1.5d8a7091ae515p-10, 0x1.446a1fc5eec0ap-13, 0x1.fe1778a6523abp-17};
   t = floorAt(b, capAt(b, t, 130.0), -160.0);
   auto magic = b.like(t, 0x1.8p52);
   auto shifted = b.add(t, magic);
@@ -137,9 +134,7 @@ template <class B, class V> inline V log_(B &b, V x) {
   return detail::ownOrLibm(b, x, [&](auto v) { return detail::logF32(b, v); }, Libm::Log);
 }
 template <class B, class V> inline V log2_(B &b, V x) {
-  auto own = [&](auto v) {
-    return detail::logOfBase(b, v, 1.0, 0.0, 0x1.715476p+0, 0x1.4ae0cp-26);
-  };
+  auto own = [&](auto v) { return detail::logOfBase(b, v, 1.0, 0.0, 0x1.715476p+0, 0x1.4ae0cp-26); };
   return detail::ownOrLibm(b, x, own, Libm::Log2);
 }
 template <class B, class V> inline V log10_(B &b, V x) {
@@ -158,16 +153,14 @@ template <class B, class V> inline V log1p_(B &b, V x) {
 template <class B, class V> inline V pow_(B &b, V x, V y) {
   auto ofInt = [&](auto v) {
     using T = decltype(v);
-    auto wide =
-        b.libm(Libm::IntPow, b.template convert<Kind::I64>(v), b.template convert<Kind::I64>(y));
+    auto wide = b.libm(Libm::IntPow, b.template convert<Kind::I64>(v), b.template convert<Kind::I64>(y));
     if constexpr (kIsNative<T>)
       return b.template convert<kKindOf<T>>(wide);
     else
       return convertInt(b, wide, b.kind(v));
   };
   return byKind(
-      b, x, [&](auto v) { return detail::powF32(b, v, y); },
-      [&](auto v) { return b.libm(Libm::Pow, v, y); }, ofInt);
+      b, x, [&](auto v) { return detail::powF32(b, v, y); }, [&](auto v) { return b.libm(Libm::Pow, v, y); }, ofInt);
 }
 
 } // namespace dlc::scalar

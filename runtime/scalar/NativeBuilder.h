@@ -91,9 +91,7 @@ struct NativeBuilder {
   template <class T> static T bitAnd(T x, T y) { return static_cast<T>(x & y); }
   template <class T> static T bitOr(T x, T y) { return static_cast<T>(x | y); }
   template <class T> static T bitXor(T x, T y) { return static_cast<T>(x ^ y); }
-  template <class T> static T shl(T x, T n) {
-    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(x) << n);
-  }
+  template <class T> static T shl(T x, T n) { return static_cast<T>(static_cast<std::make_unsigned_t<T>>(x) << n); }
   template <class T> static T shr(T x, T n) { return static_cast<T>(x >> n); }
   template <class T> static T shrLogical(T x, T n) {
     return static_cast<T>(static_cast<std::make_unsigned_t<T>>(x) >> n);

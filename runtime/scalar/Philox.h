@@ -73,8 +73,7 @@ template <class B, class V> inline auto philox_normal_(B &b, V seed, V offset, V
   auto odd = b.cmp(Cmp::Ne, b.bitAnd(index, b.likeInt(index, 1)), zero);
   auto u = unitFromBits(b, b.select(second, block.word[2], block.word[0]));
   auto v = unitFromBits(b, b.select(second, block.word[3], block.word[1]));
-  auto turn =
-      b.select(odd, b.sub(v, b.like(v, 0.25)), v); // the sine is the cosine a quarter turn back
+  auto turn = b.select(odd, b.sub(v, b.like(v, 0.25)), v); // the sine is the cosine a quarter turn back
   auto radius = b.sqrt(b.mul(b.like(u, -2), log_(b, b.sub(b.like(u, 1), u)))); // 1 - u is never 0
   return b.mul(radius, cos_(b, b.mul(turn, b.like(v, 6.283185307179586))));
 }

@@ -110,22 +110,18 @@ inline constexpr auto kPrimitives = std::tuple{
     detail::prim<1>("gelu_erf", [](auto &b, auto x) { return gelu_erf_(b, x); }),
     detail::prim<1>("gelu_tanh", [](auto &b, auto x) { return gelu_tanh_(b, x); }),
     detail::prim<1>("silu", [](auto &b, auto x) { return silu_(b, x); }),
-    detail::prim<3>("softplus",
-                    [](auto &b, auto x, auto c, auto t) { return softplus_(b, x, c, t); }),
+    detail::prim<3>("softplus", [](auto &b, auto x, auto c, auto t) { return softplus_(b, x, c, t); }),
     detail::prim<1>("mish", [](auto &b, auto x) { return mish_(b, x); }),
     detail::prim<1>("log_sigmoid", [](auto &b, auto x) { return log_sigmoid_(b, x); }),
-    detail::prim<3>("hardtanh",
-                    [](auto &b, auto x, auto l, auto h) { return hardtanh_(b, x, l, h); }),
+    detail::prim<3>("hardtanh", [](auto &b, auto x, auto l, auto h) { return hardtanh_(b, x, l, h); }),
     detail::prim<1>("hardsigmoid", [](auto &b, auto x) { return hardsigmoid_(b, x); }),
     detail::prim<1>("hardswish", [](auto &b, auto x) { return hardswish_(b, x); }),
     detail::prim<2>("hardshrink", [](auto &b, auto x, auto l) { return hardshrink_(b, x, l); }),
     detail::prim<2>("softshrink", [](auto &b, auto x, auto l) { return softshrink_(b, x, l); }),
     detail::prim<1>("softsign", [](auto &b, auto x) { return softsign_(b, x); }),
     detail::prim<1>("tanhshrink", [](auto &b, auto x) { return tanhshrink_(b, x); }),
-    detail::prim<3>("threshold",
-                    [](auto &b, auto x, auto l, auto v) { return threshold_(b, x, l, v); }),
-    detail::prim<2>("relu_backward",
-                    [](auto &b, auto g, auto x) { return relu_backward_(b, g, x); }),
+    detail::prim<3>("threshold", [](auto &b, auto x, auto l, auto v) { return threshold_(b, x, l, v); }),
+    detail::prim<2>("relu_backward", [](auto &b, auto g, auto x) { return relu_backward_(b, g, x); }),
     // Comparison, classification, logic, bits, selection.
     detail::test2("eq", [](auto &b, auto x, auto y) { return eq_(b, x, y); }),
     detail::test2("ne", [](auto &b, auto x, auto y) { return ne_(b, x, y); }),
@@ -166,15 +162,11 @@ inline constexpr auto kPrimitives = std::tuple{
         "to_f32", [](auto &b, auto x) { return castTo<Kind::F32>(b, x); }, ResultKind::Cast),
     detail::prim<1>(
         "to_f64", [](auto &b, auto x) { return castTo<Kind::F64>(b, x); }, ResultKind::Cast),
-    detail::prim<3>("philox_bits",
-                    [](auto &b, auto s, auto o, auto i) { return philox_bits_(b, s, o, i); }),
+    detail::prim<3>("philox_bits", [](auto &b, auto s, auto o, auto i) { return philox_bits_(b, s, o, i); }),
     detail::prim<3>(
-        "philox_uniform",
-        [](auto &b, auto s, auto o, auto i) { return philox_uniform_(b, s, o, i); },
-        ResultKind::F32),
+        "philox_uniform", [](auto &b, auto s, auto o, auto i) { return philox_uniform_(b, s, o, i); }, ResultKind::F32),
     detail::prim<3>(
-        "philox_normal", [](auto &b, auto s, auto o, auto i) { return philox_normal_(b, s, o, i); },
-        ResultKind::F32),
+        "philox_normal", [](auto &b, auto s, auto o, auto i) { return philox_normal_(b, s, o, i); }, ResultKind::F32),
 };
 
 /// Calls `f(primitive)` for every primitive in order.
@@ -190,6 +182,34 @@ constexpr int primitiveArity(std::string_view name) {
       arity = p.kArity;
   });
   return arity;
+}
+
+/// Returns whether the primitive `name` is defined on operands of `kind`; for `select`, that of the chosen ones.
+constexpr bool primitiveAccepts(std::string_view name, Kind kind) {
+  constexpr std::string_view kBits[] = {"and", "or", "xor", "not"};
+  constexpr std::string_view kShifts[] = {"shl", "shr"};
+  constexpr std::string_view kAll[] = {"add",        "mul",         "min",         "max",   "eq",    "ne",
+                                       "lt",         "le",          "gt",          "ge",    "truth", "logical_and",
+                                       "logical_or", "logical_xor", "logical_not", "select"};
+  constexpr std::string_view kNumbers[] = {"sub",       "neg",   "abs",   "sign",     "floor_div", "trunc_div",
+                                           "remainder", "fmod",  "pow",   "square",   "clamp",     "floor",
+                                           "ceil",      "trunc", "round", "isnan",    "isinf",     "isfinite",
+                                           "signbit",   "relu",  "relu6", "hardtanh", "threshold", "relu_backward"};
+  auto in = [&](const auto &list) {
+    for (std::string_view entry : list)
+      if (entry == name)
+        return true;
+    return false;
+  };
+  if (name.substr(0, 6) == "philox")
+    return kind == Kind::I64;
+  if (in(kAll) || name.substr(0, 3) == "to_")
+    return true;
+  if (in(kBits))
+    return !isFloat(kind);
+  if (in(kShifts))
+    return isInt(kind);
+  return isFloat(kind) || (kind != Kind::Bool && in(kNumbers));
 }
 
 /// Returns the result kind of the primitive `name` on operands whose last one has kind `operand`.

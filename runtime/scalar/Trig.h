@@ -25,9 +25,8 @@ template <class B, class V> inline auto splitTrig(B &b, V x) {
   constexpr double kLimit[] = {0x1p45, 0x1p66, 0x1p87, 0x1p108};
   constexpr double kFirst[] = {0x1.45f306dc9c883p-1, 0x1.b727220a94fe1p-23, 0x1.1054a7f09d5f4p-42,
                                0x1.fc2757d1f534ep-64, 0x1.7d1f534ddc0dbp-84};
-  constexpr double kSecond[] = {-0x1.6b01ec5417056p-55, 0x1.d5f47d4d37703p-78,
-                                0x1.f534ddc0db629p-96, -0x1.1f924eb53361ep-119,
-                                0x1.8a5664f10e410p-138};
+  constexpr double kSecond[] = {-0x1.6b01ec5417056p-55, 0x1.d5f47d4d37703p-78, 0x1.f534ddc0db629p-96,
+                                -0x1.1f924eb53361ep-119, 0x1.8a5664f10e410p-138};
   auto d = b.template convert<Kind::F64>(x);
   auto a = b.absf(d);
   auto c1 = b.like(d, kFirst[0]), c2 = b.like(d, kSecond[0]);
@@ -96,9 +95,8 @@ template <class B, class V> inline V tanF32(B &b, V x) {
 
 // atan of a in [0, 1].
 template <class B, class V> inline V atanCore(B &b, V a) {
-  constexpr double kC[] = {-0x1.55553ep-2f, 0x1.9991e6p-3f,  -0x1.2420b6p-3f,
-                           0x1.c08f64p-4f,  -0x1.58155ep-4f, 0x1.da5ed4p-5f,
-                           -0x1.fdfc1cp-6f, 0x1.64c1cep-7f,  -0x1.d4984ap-10f};
+  constexpr double kC[] = {-0x1.55553ep-2f, 0x1.9991e6p-3f,  -0x1.2420b6p-3f, 0x1.c08f64p-4f,  -0x1.58155ep-4f,
+                           0x1.da5ed4p-5f,  -0x1.fdfc1cp-6f, 0x1.64c1cep-7f,  -0x1.d4984ap-10f};
   V z = b.mul(a, a);
   return b.fma(b.mul(z, a), polynomial(b, z, kC), a);
 }
@@ -183,8 +181,8 @@ template <class B, class V> inline V atan_(B &b, V x) {
 /// Angle of the point (x, y), with C's special cases.
 template <class B, class V> inline V atan2_(B &b, V y, V x) {
   return byKind(
-      b, y, [&](auto v) { return detail::atan2F32(b, v, x); },
-      [&](auto v) { return b.libm(Libm::Atan2, v, x); }, [](auto v) { return v; });
+      b, y, [&](auto v) { return detail::atan2F32(b, v, x); }, [&](auto v) { return b.libm(Libm::Atan2, v, x); },
+      [](auto v) { return v; });
 }
 
 // Inverse hyperbolic functions call libm for every kind.
