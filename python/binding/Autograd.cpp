@@ -158,7 +158,7 @@ PyObject *getRetainsGrad(PyObject *self, void *) {
   return PyBool_FromLong(meta && meta->retainsGrad && !isLeaf(tensorOf(self)));
 }
 PyObject *getData(PyObject *self, void *) {
-  return guarded([&] { return wrap(aliasOf(tensorOf(self))); });
+  return guarded([&] { return wrap(detach(tensorOf(self))); });
 }
 /// `t.data = other`: the tensor now views other's memory; its gradient record stays.
 int setData(PyObject *self, PyObject *value, void *) {

@@ -587,7 +587,7 @@ Tensor tensorFromBuffer(PyObject *array, const char *op) {
 Tensor tensorFromData(PyObject *data, std::optional<DType> dtype) {
   static const OpInfo &clone = opNamed("clone");
   if (isTensor(data) || isTypedBuffer(data)) {
-    Tensor t = isTensor(data) ? aliasOf(tensorOf(data)) : tensorFromBuffer(data, "tensor");
+    Tensor t = isTensor(data) ? detach(tensorOf(data)) : tensorFromBuffer(data, "tensor");
     Tensor r = dtype ? castTo(t, *dtype) : t;
     return r.is(t) ? call(clone, A::of(t), A::ofStr(Str("contiguous_format"))) : r;
   }

@@ -25,8 +25,6 @@ template <class... A> void callInPlace(const OpInfo &op, const Tensor &self, con
   runOp(op, Span<const Arg<Tensor>>(boxed, sizeof...(A) + 1), outs, CallForm::InPlace);
 }
 
-/// Another tensor of the same memory, without gradient history.
-Tensor aliasOf(const Tensor &t);
 /// A dim counted from the end made positive. Throws IndexError.
 int64_t wrapDim(int64_t d, int64_t rank, const char *op);
 /// A new tensor from nested sequences, numbers, NumPy arrays or tensors; the dtype of the data unless given.

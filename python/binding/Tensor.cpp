@@ -66,7 +66,7 @@ PyObject *tensorNew(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     if (n == 0)
       sizes.push_back(0);
     else if (isTensor(first))
-      return wrapAs(type, aliasOf(tensorOf(first)));
+      return wrapAs(type, detach(tensorOf(first)));
     else if (!PyLong_Check(first) && Py_TYPE(first) != sizeType)
       return wrapAs(type, tensorFromData(first, defaultDType()));
     else if (Py_TYPE(first) == sizeType)
@@ -83,7 +83,7 @@ PyObject *makeSubclass(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyOb
     DLC_REQUIRE(PyType_Check(slot[0]) && PyType_IsSubtype(reinterpret_cast<PyTypeObject *>(slot[0]), tensorType), Type,
                 "_make_subclass: `cls` must be a subclass of Tensor");
     DLC_REQUIRE(isTensor(slot[1]), Type, "_make_subclass: `data` must be a Tensor, not ", Py_TYPE(slot[1])->tp_name);
-    Tensor t = aliasOf(tensorOf(slot[1]));
+    Tensor t = detach(tensorOf(slot[1]));
     setRequiresGrad(t, slot[2] && PyObject_IsTrue(slot[2]) == 1);
     return wrapAs(reinterpret_cast<PyTypeObject *>(slot[0]), std::move(t));
   });
@@ -272,11 +272,6 @@ PyObject *wrapAs(PyTypeObject *type, Tensor t) {
   self_(self)->dict = nullptr;
   self_(self)->weakrefs = nullptr;
   return self;
-}
-
-Tensor aliasOf(const Tensor &t) {
-  static const OpInfo &op = opNamed("detach");
-  return call(op, Arg<Tensor>::of(t));
 }
 
 int64_t wrapDim(int64_t d, int64_t rank, const char *op) {

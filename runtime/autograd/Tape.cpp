@@ -168,9 +168,21 @@ void differentiable(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Ten
       attach(outs[i], node, static_cast<uint32_t>(i));
 }
 
+bool anyRequiresGrad(Span<const Arg<Tensor>> args) {
+  for (const Arg<Tensor> &a : args)
+    for (const Tensor &t : a.values())
+      if (t.defined() && requiresGrad(t))
+        return true;
+  return false;
+}
+
+/// Views remember their base even where nothing wants a gradient yet: a later write through them may bring one in.
 void autogradDispatch(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
-  differentiable(op, args, outs, form);
-  if (op.kind == OpKind::View && form == CallForm::Functional) {
+  if (anyRequiresGrad(args))
+    differentiable(op, args, outs, form);
+  else
+    dispatchBelowAutograd(op, args, outs, form);
+  if (op.kind == OpKind::View && form == CallForm::Functional && op.has(kDifferentiable)) {
     const Tensor &self = args[0].value[0];
     GradMeta *m = gradMetaOrNull(self);
     for (Tensor &t : outs)

@@ -258,7 +258,7 @@ void dispatch(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3
     }
     return op.rule(args, Span<Tensor>(outs.data(), outs.size()));
   }
-  if (gradMode && autogradHook && anyRequiresGrad(args))
+  if (gradMode && autogradHook && (op.kind == OpKind::View || anyRequiresGrad(args)))
     return autogradHook(op, args, outs, form);
   dispatchBelowAutograd(op, args, outs, form);
 }

@@ -243,8 +243,8 @@ def test_dlpack():
     t = dlc.from_dlpack(a.T)
     assert t.stride() == (1, 4) and t.data_ptr() == a.ctypes.data
     back = np.from_dlpack(t)
-    back[0, 0] = 5
-    assert a[0, 0] == 5 and t.__dlpack_device__() == (1, 0)
+    a[0, 0] = 5
+    assert back[0, 0] == 5 and t.__dlpack_device__() == (1, 0)
     u = dlc.from_dlpack(dlc.ones(2, dtype=dlc.bfloat16))
     assert u.dtype == dlc.bfloat16 and u.float().tolist() == [1, 1]
     capsule = dlc.ones(3).__dlpack__()
