@@ -43,7 +43,9 @@ def compile_function(function, *, fullgraph=False, quiet=False, **ignored):
         return function
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     compiled = _C._Compiled(function, name, fullgraph, quiet)
-    functools.update_wrapper(compiled, function, updated=())
+    for attribute in functools.WRAPPER_ASSIGNMENTS:
+        if hasattr(function, attribute):
+            setattr(compiled, attribute, getattr(function, attribute))
     return compiled
 
 
