@@ -118,7 +118,7 @@ template <class V> std::vector<V> batchNormRule(const BatchNormArgs<V> &a) {
       running.push_back(*a.running_mean + (average - *a.running_mean) * a.momentum);
     if (a.running_var) {
       V n = V(Builder<V>::number(reducedCount(m, optionalDims(dims))));
-      running.push_back(*a.running_var + (variance * (n / (n - 1)) - *a.running_var) * a.momentum);
+      running.push_back(*a.running_var + (variance * n / (n - 1) - *a.running_var) * a.momentum);
     }
   } else {
     average = castTo(*a.running_mean, computeType(m.dtype));
