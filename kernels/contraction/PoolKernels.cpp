@@ -2,6 +2,7 @@
 #include "kernels/Kernels.h"
 #include "kernels/common/Types.h"
 #include <limits>
+#include <vector>
 
 namespace dlc::kernels {
 namespace {
@@ -15,7 +16,10 @@ struct Axis {
   struct Window {
     int64_t from, count;
   };
-  Window window(int64_t o) const {
+  Window window(int64_t o) const { return windows[static_cast<size_t>(o)]; }
+  /// Of every output position, computed once a call.
+  std::vector<Window> windows;
+  Window clipped(int64_t o) const {
     int64_t from = o * stride - pad, first = from < 0 ? (-from + dilation - 1) / dilation : 0;
     int64_t last = std::min(kernel, (in - from + dilation - 1) / dilation);
     return {from + first * dilation, std::max<int64_t>(0, last - first)};
@@ -24,7 +28,10 @@ struct Axis {
 
 Axis axisOf(const Tensor &in, const Tensor &out, size_t i, Ints kernel, const std::optional<Ints> &stride, Ints padding, int64_t dilation) {
   int64_t d = static_cast<int64_t>(i) - 2, k = at(kernel, i);
-  return {in.size(d), out.size(d), k, stride && !stride->empty() ? at(*stride, i) : k, at(padding, i), dilation};
+  Axis a{in.size(d), out.size(d), k, stride && !stride->empty() ? at(*stride, i) : k, at(padding, i), dilation, {}};
+  for (int64_t o = 0; o < a.out; ++o)
+    a.windows.push_back(a.clipped(o));
+  return a;
 }
 
 /// Calls f(index of the plane) for every plane of `t`, in parallel.
@@ -43,19 +50,55 @@ template <class T> void maxPlane(const T *x, const Axis &h, const Axis &w, T *y,
       auto cols = w.window(ow);
       T best = -std::numeric_limits<T>::infinity();
       int64_t where = rows.from * w.in + cols.from;
-      for (int64_t i = 0; i < rows.count; ++i)
-        for (int64_t j = 0; j < cols.count; ++j) {
-          int64_t pos = (rows.from + i * h.dilation) * w.in + cols.from + j * w.dilation;
-          T v = x[pos];
-          if (v > best || v != v) {
-            best = v;
-            where = pos;
-          }
+      for (int64_t i = 0, pos = where; i < rows.count; ++i, pos += h.dilation * w.in)
+        for (int64_t j = 0, p = pos; j < cols.count; ++j, p += w.dilation) {
+          T v = x[p];
+          bool better = v > best || v != v;
+          best = better ? v : best;
+          where = better ? p : where;
         }
       y[oh * w.out + ow] = best;
       index[oh * w.out + ow] = where;
     }
   }
+}
+
+/// The same where no window leaves the plane and columns are `Stride` apart: all outputs of a row at once.
+template <int Stride, class T> void maxPlaneInside(const T *x, const Axis &h, const Axis &w, T *y, int64_t *index) {
+  constexpr int64_t kColumns = 64;
+  T best[kColumns];
+  int32_t where[kColumns];
+  for (int64_t oh = 0; oh < h.out; ++oh)
+    for (int64_t first = 0; first < w.out; first += kColumns) {
+      int64_t n = std::min(kColumns, w.out - first);
+      for (int64_t i = 0; i < h.kernel; ++i)
+        for (int64_t j = 0; j < w.kernel; ++j) {
+          int64_t base = (oh * h.stride + i) * w.in + first * Stride + j;
+          const T *row = x + base;
+          bool start = i == 0 && j == 0;
+          for (int64_t c = 0; c < n; ++c) {
+            T v = row[c * Stride];
+            bool better = start || v > best[c] || v != v;
+            best[c] = better ? v : best[c];
+            where[c] = better ? static_cast<int32_t>(base + c * Stride) : where[c];
+          }
+        }
+      for (int64_t c = 0; c < n; ++c) {
+        y[oh * w.out + first + c] = best[c];
+        index[oh * w.out + first + c] = where[c];
+      }
+    }
+}
+
+template <class T> void maxOfPlane(const T *x, const Axis &h, const Axis &w, T *y, int64_t *index) {
+  bool inside = h.dilation == 1 && w.dilation == 1 && h.in * w.in < INT32_MAX;
+  for (const Axis *a : {&h, &w})
+    inside &= a->pad == 0 && (a->out - 1) * a->stride + a->kernel <= a->in;
+  if (inside && w.stride == 1)
+    return maxPlaneInside<1>(x, h, w, y, index);
+  if (inside && w.stride == 2)
+    return maxPlaneInside<2>(x, h, w, y, index);
+  maxPlane(x, h, w, y, index);
 }
 
 } // namespace
@@ -70,7 +113,7 @@ void maxPool2dKernel(const MaxPool2dArgs<Tensor> &args, Span<Tensor> outs) {
     using T = typename decltype(tag)::type;
     forEachPlane(y.get(), h.kernel * w.kernel, [&](int64_t p) {
       int64_t to = p * h.out * w.out;
-      maxPlane(x.dataAs<T>() + p * h.in * w.in, h, w, y.template data<T>() + to, index.data<int64_t>() + to);
+      maxOfPlane(x.dataAs<T>() + p * h.in * w.in, h, w, y.template data<T>() + to, index.data<int64_t>() + to);
     });
   });
   y.commit();

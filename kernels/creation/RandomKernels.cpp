@@ -26,23 +26,46 @@ struct Stream {
 
 constexpr int64_t kRun = 1024; // elements generated at a time; a multiple of 4
 
-/// Fills `tile` with uniform numbers of elements [begin, begin + n); begin is a multiple of 4, the tile has room for
-/// whole blocks.
-void uniformRun(const Stream &s, int64_t begin, int64_t n, float *tile) {
+/// The words of the blocks of elements [begin, begin + n), begin being a multiple of 4: word j of block k at [j][k].
+void wordsOfRun(const Stream &s, int64_t begin, int64_t n, float (&unit)[4][kRun / 4]) {
   int64_t blocks = (n + 3) / 4, first = s.offset + begin / 4;
+#pragma clang loop vectorize(enable)
   for (int64_t k = 0; k < blocks; ++k) {
     scalar::NativeBuilder b;
     auto block = scalar::philox(b, s.seed, first + k);
-    for (int j = 0; j < 4; ++j)
-      tile[4 * k + j] = scalar::unitFromBits(b, block.word[j]);
+    unit[0][k] = scalar::unitFromBits(b, block.word[0]);
+    unit[1][k] = scalar::unitFromBits(b, block.word[1]);
+    unit[2][k] = scalar::unitFromBits(b, block.word[2]);
+    unit[3][k] = scalar::unitFromBits(b, block.word[3]);
   }
 }
 
+/// Fills `tile`, which has room for whole blocks, with the uniform numbers of elements [begin, begin + n).
+void uniformRun(const Stream &s, int64_t begin, int64_t n, float *tile) {
+  float unit[4][kRun / 4];
+  wordsOfRun(s, begin, n, unit);
+  for (int64_t k = 0; k < (n + 3) / 4; ++k)
+    for (int j = 0; j < 4; ++j)
+      tile[4 * k + j] = unit[j][k];
+}
+
+/// The same of normal numbers: philox_normal_ with the block computed once for its four elements.
 void normalRun(const Stream &s, int64_t begin, int64_t n, float *tile) {
-  for (int64_t i = 0; i < n; ++i) {
-    scalar::NativeBuilder b;
-    tile[i] = scalar::philox_normal_(b, s.seed, s.offset, begin + i);
-  }
+  float unit[4][kRun / 4], even[2][kRun / 4], odd[2][kRun / 4];
+  wordsOfRun(s, begin, n, unit);
+  int64_t blocks = (n + 3) / 4;
+  for (int pair = 0; pair < 2; ++pair)
+#pragma clang loop vectorize(enable)
+    for (int64_t k = 0; k < blocks; ++k) {
+      scalar::NativeBuilder b;
+      even[pair][k] = scalar::normalFromUnits(b, unit[2 * pair][k], unit[2 * pair + 1][k]);
+      odd[pair][k] = scalar::normalFromUnits(b, unit[2 * pair][k], unit[2 * pair + 1][k] - 0.25f);
+    }
+  for (int64_t k = 0; k < blocks; ++k)
+    for (int pair = 0; pair < 2; ++pair) {
+      tile[4 * k + 2 * pair] = even[pair][k];
+      tile[4 * k + 2 * pair + 1] = odd[pair][k];
+    }
 }
 
 /// out[i] = finish(number i, i) in f32, converted to out's dtype; `run` generates the numbers.

@@ -21,7 +21,7 @@ template <class V> struct PhiloxBlock {
 };
 
 /// Runs Philox4x32-10 on counter `block` (its upper 64 bits 0) with key `seed`; both I64.
-template <class B, class V> inline PhiloxBlock<V> philox(B &b, V seed, V block) {
+template <class B, class V> [[gnu::always_inline]] inline PhiloxBlock<V> philox(B &b, V seed, V block) {
   V mask = b.likeInt(block, 0xffffffff), width = b.likeInt(block, 32);
   auto low = [&](V v) { return b.bitAnd(v, mask); };
   auto high = [&](V v) { return b.shrLogical(v, width); };
@@ -29,6 +29,7 @@ template <class B, class V> inline PhiloxBlock<V> philox(B &b, V seed, V block) 
   V c0 = low(block), c1 = high(block), c2 = b.likeInt(block, 0), c3 = c2;
   V m0 = b.likeInt(block, 0xD2511F53), m1 = b.likeInt(block, 0xCD9E8D57);
   V w0 = b.likeInt(block, 0x9E3779B9), w1 = b.likeInt(block, 0xBB67AE85);
+#pragma clang loop unroll(full)
   for (int round = 0; round < 10; ++round) {
     V p0 = b.mul(m0, c0), p1 = b.mul(m1, c2);
     V next0 = b.bitXor(b.bitXor(high(p1), c1), k0);
@@ -65,6 +66,13 @@ template <class B, class V> inline auto philox_uniform_(B &b, V seed, V offset, 
   return unitFromBits(b, philox_bits_(b, seed, offset, index));
 }
 
+/// One of the two normal numbers of a pair of uniform ones by Box and Muller's transform: the cosine of
+/// `turn` turns.
+template <class B, class V> inline V normalFromUnits(B &b, V u, V turn) {
+  V radius = b.sqrt(b.mul(b.like(u, -2), log_(b, b.sub(b.like(u, 1), u)))); // 1 - u is never 0
+  return b.mul(radius, cos_(b, b.mul(turn, b.like(turn, 6.283185307179586))));
+}
+
 /// Standard normal number of element `index` by Box and Muller's transform: F32 from I64 operands.
 template <class B, class V> inline auto philox_normal_(B &b, V seed, V offset, V index) {
   V zero = b.likeInt(index, 0);
@@ -74,8 +82,7 @@ template <class B, class V> inline auto philox_normal_(B &b, V seed, V offset, V
   auto u = unitFromBits(b, b.select(second, block.word[2], block.word[0]));
   auto v = unitFromBits(b, b.select(second, block.word[3], block.word[1]));
   auto turn = b.select(odd, b.sub(v, b.like(v, 0.25)), v); // the sine is the cosine a quarter turn back
-  auto radius = b.sqrt(b.mul(b.like(u, -2), log_(b, b.sub(b.like(u, 1), u)))); // 1 - u is never 0
-  return b.mul(radius, cos_(b, b.mul(turn, b.like(v, 6.283185307179586))));
+  return normalFromUnits(b, u, turn);
 }
 
 } // namespace dlc::scalar

@@ -1,6 +1,8 @@
 // Row kernels, pooling, products, random numbers and optimizer steps against plain formulas in double.
 #include "KernelTestUtil.h"
 #include "kernels/Kernels.h"
+#include "runtime/scalar/NativeBuilder.h"
+#include "runtime/scalar/Philox.h"
 #include <cmath>
 #include <limits>
 
@@ -146,6 +148,30 @@ TEST(Pool, MaxKeepsNanAndPositions) {
     EXPECT_TRUE(std::isnan(v));
 }
 
+TEST(Pool, WindowsOfEveryKind) {
+  for (int64_t k : {1, 2, 3})
+    for (int64_t stride : {1, 2, 3})
+      for (int64_t pad : {int64_t(0), k / 2})
+        for (int64_t dilation : {1, 2}) {
+          int64_t n = 11, out = (n + 2 * pad - dilation * (k - 1) - 1) / stride + 1;
+          Tensor x = random({2, n, n}, DType::F32, -3, 3, 1, Layout::Transposed), outs[] = {make({2, out, out}, DType::F32), make({2, out, out}, DType::I64)};
+          int64_t ks[] = {k, k}, ss[] = {stride, stride}, ps[] = {pad, pad}, ds[] = {dilation, dilation};
+          maxPool2dKernel({x, Ints(ks, 2), Ints(ss, 2), Ints(ps, 2), Ints(ds, 2), false}, Span<Tensor>(outs, 2));
+          forEachIndex(outs[0].sizes(), [&](const auto &o) {
+            double best = -1e9;
+            int64_t where = -1;
+            for (int64_t i = 0; i < k; ++i)
+              for (int64_t j = 0; j < k; ++j) {
+                int64_t r = o[1] * stride - pad + i * dilation, c = o[2] * stride - pad + j * dilation;
+                if (r >= 0 && r < n && c >= 0 && c < n && readAt(x, {o[0], r, c}) > best)
+                  best = readAt(x, {o[0], r, c}), where = r * n + c;
+              }
+            ASSERT_EQ(readAt(outs[0], o), best);
+            ASSERT_EQ(readAt(outs[1], o), where);
+          });
+        }
+}
+
 TEST(Matmul, StridesBatchesAndEmpty) {
   for (Layout la : kLayouts)
     for (Layout lb : kLayouts)
@@ -193,6 +219,20 @@ TEST(Random, SameNumbersOnAnyNumberOfThreads) {
       mean += x / v.size(), square += x * x / v.size();
     EXPECT_NEAR(mean, normal ? 0 : 0.5, 0.03);
     EXPECT_NEAR(square, normal ? 1 : 1.0 / 3, 0.05);
+  }
+}
+
+TEST(Random, ElementsAreThePrimitives) {
+  auto g = makeRef<Generator>(11);
+  g->setOffset(5);
+  Tensor u = make({4099}, DType::F32), z = make({4099}, DType::F32);
+  randKernel({{}, g.get(), {}, {}}, span(u));
+  EXPECT_EQ(g->offset(), 5u + 1025u);
+  randnKernel({{}, g.get(), {}, {}}, span(z));
+  for (int64_t i = 0; i < 4099; ++i) {
+    scalar::NativeBuilder b;
+    ASSERT_EQ(u.dataAs<float>()[i], scalar::philox_uniform_(b, int64_t(11), int64_t(5), i));
+    ASSERT_EQ(z.dataAs<float>()[i], scalar::philox_normal_(b, int64_t(11), int64_t(1030), i));
   }
 }
 
