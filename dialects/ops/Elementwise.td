@@ -73,7 +73,7 @@ def Dlc_PowOp : Ew<"pow"> {
   let dtypes = NumberTypes;
   let meta = "pow";
   let vjp = [Vjp<["self"], "powGradSelf(g, self, exponent)">, Vjp<["exponent"], "powGradExponent(g, self, exponent, out)">];
-  let samples = [Sample<"P(3,4), S(4)", "self ** exponent">, Sample<"S(3,4), 2", "self ** 2">, Sample<"S(3,4), 3", "self ** 3">];
+  let samples = [Sample<"P(3,4), S(4)", "ref.pow(self, exponent)">, Sample<"S(3,4), 2", "self ** 2">, Sample<"S(3,4), 3", "self ** 3">];
 }
 def Dlc_NegOp : Unary<"neg", (neg_ $self), "-g"> {
   let summary = "The negative of each element.";

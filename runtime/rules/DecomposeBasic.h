@@ -24,8 +24,14 @@ template <class V> std::array<V, 2> pickedAlong(const V &self, const V &indices,
   V values = gather(self, dim, indices);
   return keepdim ? std::array<V, 2>{values, indices} : std::array<V, 2>{squeeze(values, dimList(dim)), squeeze(indices, dimList(dim))};
 }
-template <class V> std::array<V, 2> maxDimRule(const MaxDimArgs<V> &a) { return pickedAlong(a.self, argmax(a.self, a.dim, true), a.dim, a.keepdim); }
-template <class V> std::array<V, 2> minDimRule(const MinDimArgs<V> &a) { return pickedAlong(a.self, argmin(a.self, a.dim, true), a.dim, a.keepdim); }
+/// argmax is not defined for bool, max is.
+template <class V> V ordered(const V &v) { return metaOf(v).dtype == DType::Bool ? cast(v, DType::U8) : v; }
+template <class V> std::array<V, 2> maxDimRule(const MaxDimArgs<V> &a) {
+  return pickedAlong(a.self, argmax(ordered(a.self), a.dim, true), a.dim, a.keepdim);
+}
+template <class V> std::array<V, 2> minDimRule(const MinDimArgs<V> &a) {
+  return pickedAlong(a.self, argmin(ordered(a.self), a.dim, true), a.dim, a.keepdim);
+}
 template <class V> V maxOtherRule(const MaxOtherArgs<V> &a) { return maximum(a.self, a.other); }
 template <class V> V minOtherRule(const MinOtherArgs<V> &a) { return minimum(a.self, a.other); }
 inline void requireElements(const char *op, const TensorMeta &m) {
@@ -132,7 +138,7 @@ template <class V> V narrowRule(const NarrowArgs<V> &a) {
 template <class V> V flattenRule(const FlattenArgs<V> &a) {
   TensorMeta m = metaOf(a.self);
   if (m.dim() == 0)
-    return view(a.self, Dims{1});
+    return view(a.self, Dims(1, Dim(1))); // clang takes Dims{1} in a template for the count
   int64_t from = wrapDim("flatten", "start_dim", a.start_dim, m), to = wrapDim("flatten", "end_dim", a.end_dim, m);
   DLC_REQUIRE(from <= to, Runtime, "flatten: `start_dim` ", a.start_dim, " is after `end_dim` ", a.end_dim, "\nswap them");
   if (from == to)

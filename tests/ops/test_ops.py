@@ -7,6 +7,14 @@ from samples import DTYPES, FLOATS, LAYOUTS, MODE, SAMPLES, TOLERANCE, arguments
 
 import dlc
 
+# What PyTorch refuses too.
+REFUSED = {("div", 1, "bool"), ("div", 2, "bool"), ("masked_fill", 0, "bool")}
+# A bound of -1 becomes 255 in uint8, as in PyTorch; NumPy would compare it as -1.
+WRAPPED_BOUNDS = {("clamp", 0, "u8"), ("hardtanh", 0, "u8")}
+# Reading depends on strides: other layouts raise or mean other elements.
+CONTIGUOUS_ONLY = {"view", "view_as", "as_strided"}
+# Operands that no gradient is defined for: class weights and running statistics.
+NOT_DIFFERENTIABLE = {"nll_loss": ["weight"], "cross_entropy": ["weight"], "batch_norm": ["running_mean", "running_var"]}
 KNOWN_DTYPE = {"arith": None, "to_bool": dlc.bool, "index": dlc.int64}
 
 
@@ -58,10 +66,15 @@ def compare(got, want, dtype, what):
 def check(row, dtype, layout, executor, length=None):
     args, kwargs = arguments(row, dtype, length)
     args, kwargs = walk(args, lambda d: to_tensor(d, dtype, layout)), walk(kwargs, lambda d: to_tensor(d, dtype, layout))
-    frozen = walk(args, lambda d: d)
-    before = [a.clone() if isinstance(a, dlc.Tensor) else a for a in frozen]
+    before = [a.clone() if isinstance(a, dlc.Tensor) else a for a in args]
+    if (row["op"], row["index"], dtype) in REFUSED:
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            run(row, args, kwargs, executor)
+        return
     got = run(row, args, kwargs, executor)
-    want = flatten(expected(row, before, kwargs, any(g.is_floating_point() for g in got)))
+    want = flatten(expected(row, before, kwargs, dtype, any(g.is_floating_point() for g in got)))
+    if (row["op"], row["index"], dtype) in WRAPPED_BOUNDS:
+        want = [np.ones_like(want[0])]
     assert len(got) >= len(want)
     for k, (g, w) in enumerate(zip(got, want, strict=False)):
         compare(g, w, dtype, f"{row['op']}({row['args']}) result {k}, {dtype}, {layout}, {executor}")
@@ -79,16 +92,14 @@ def dtypes_of(row):
 
 
 def cases():
-    for row in SAMPLES:
-        for dtype in dtypes_of(row):
-            if MODE == "quick" and dtype not in ("f32", "i32", "bool"):
-                continue
-            yield pytest.param(row, dtype, id=f"{_id(row)}-{dtype}")
+    quick = ("f32", "i32", "bool") if MODE == "quick" else DTYPES
+    return [pytest.param(row, d, id=f"{_id(row)}-{d}") for row in SAMPLES for d in dtypes_of(row) if d in quick]
 
 
 @pytest.mark.parametrize("row, dtype", cases())
 def test_eager(row, dtype):
-    for layout in LAYOUTS if dtype in ("f32", "i64") or MODE == "full" else LAYOUTS[:1]:
+    several = (dtype in ("f32", "i64") or MODE == "full") and row["op"] not in CONTIGUOUS_ONLY
+    for layout in LAYOUTS if several else LAYOUTS[:1]:
         check(row, dtype, layout, "eager")
 
 
@@ -101,9 +112,10 @@ def test_lengths(row):
 
 
 def gradient_rows():
-    for row in SAMPLES:
-        if row["differentiable"] and "f64" in row["dtypes"] and any(f"{c}(" in row["args"] for c in "SPFD"):
-            yield pytest.param(row, id=_id(row))
+    def floats(row):
+        return "f64" in row["dtypes"] and any(f"{c}(" in row["args"] for c in "SPFD")
+
+    return [pytest.param(row, id=_id(row)) for row in SAMPLES if row["differentiable"] and floats(row)]
 
 
 @pytest.mark.parametrize("row", gradient_rows())
@@ -122,8 +134,8 @@ def test_gradient(row):
                 collect(x)
 
     collect(list(args) + list(kwargs.values()))
-    mutated = {"running_mean", "running_var"} & set(row["params"])
-    skipped = [a for name, a in zip(row["params"], args, strict=False) if name in mutated]
+    fixed = NOT_DIFFERENTIABLE.get(row["op"], ())
+    skipped = [a for name, a in zip(row["params"], args, strict=False) if name in fixed and isinstance(a, dlc.Tensor)]
     leaves = [t for t in leaves if not any(t is s for s in skipped)]
     kept = [(s, s.clone()) for s in skipped]
 
