@@ -173,10 +173,10 @@ template <class V> V contiguousRule(const ContiguousArgs<V> &a) {
   return already ? a.self : clone(a.self, a.memory_format);
 }
 template <class V> V rollOne(const V &x, const Dim &shift, int64_t d) {
-  Dim n = sizesOf(x)[d];
-  if (n == 0)
-    return x;
-  Dim at = floorMod(-shift, n);
+  Dims sizes = sizesOf(x);
+  if (sizes.empty() || sizes[d] == 0)
+    return clone(x, "preserve_format");
+  Dim n = sizes[d], at = floorMod(-shift, n);
   return cat<V>(std::vector<V>{slice(x, d, at, n), slice(x, d, Dim(0), at)}, d);
 }
 template <class V> V rollRule(const RollArgs<V> &a) {
