@@ -4,10 +4,6 @@ if(NOT Python_EXECUTABLE AND EXISTS ${CMAKE_SOURCE_DIR}/.venv/bin/python)
   set(Python_EXECUTABLE ${CMAKE_SOURCE_DIR}/.venv/bin/python)
 endif()
 find_package(Python 3.11 COMPONENTS Interpreter Development.Module)
-if(Python_FOUND)
-  execute_process(COMMAND ${Python_EXECUTABLE} -c "import pybind11; print(pybind11.get_include())"
-                  OUTPUT_VARIABLE DLC_PYBIND11_INCLUDE OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-endif()
 
 # dlc_python_module([SOURCES s...] [DEPS lib...]): target dlc_python, the module _C, which exports its init function and
 # nothing else. It is placed in python/dlc for the build in build/, in <build>/python/dlc for any other build.
@@ -17,9 +13,6 @@ function(dlc_python_module)
   target_link_libraries(dlc_python PRIVATE ${ARG_DEPS} Threads::Threads)
   target_include_directories(dlc_python PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   target_compile_definitions(dlc_python PRIVATE DLC_VERSION="${PROJECT_VERSION}")
-  if(DLC_PYBIND11_INCLUDE)
-    target_include_directories(dlc_python SYSTEM PRIVATE ${DLC_PYBIND11_INCLUDE})
-  endif()
   set(exports ${CMAKE_BINARY_DIR}/python-exports.map)
   file(WRITE ${exports} "{ global: PyInit__C; local: *; };\n")
   target_link_options(dlc_python PRIVATE -Wl,--version-script=${exports} -Wl,--exclude-libs,ALL)
