@@ -42,7 +42,8 @@ static void inferOrThrow(const OpInfo &info, MLIRContext *context, ValueRange op
                          SmallVectorImpl<Type> &types) {
   func::FuncOp func = enclosingFunction(operands);
   Symbols symbols = func ? Symbols(func) : Symbols();
-  Boxing<TensorMeta> boxing{[&](Value v) { return metaOf(v, symbols); }, numberOf, symbols};
+  auto meta = [&](Value v) { return metaOf(v, symbols); };
+  Boxing<TensorMeta> boxing{meta, numberOf, symbols}; // refers to `meta`
   BoxedOp<TensorMeta> boxed(operands, attrs, info, boxing);
   MetaResult r;
   info.meta(boxed.args(), r);

@@ -99,8 +99,10 @@ std::shared_ptr<const LaunchPlan::Shape> LaunchPlan::makeShape(Ints symbols) con
   };
   for (const PlanBuffer &b : buffers_)
     s->layouts.push_back({evalAll(b.sizes), evalAll(b.strides), evaluate(b.offset, symbols)});
-  for (const PlanInt &i : ints_)
-    s->ints.push_back(i.number >= 0 ? 0 : evaluate(i.dim, symbols));
+  for (const PlanInt &i : ints_) {
+    int64_t value = i.number >= 0 ? 0 : evaluate(i.dim, symbols);
+    s->ints.push_back(i.number < 0 && i.category == Category::Float ? Number(static_cast<double>(value)).rawBits() : value);
+  }
   for (const Range &r : ranges_) {
     int64_t extent = evaluate(r.extent, symbols), cost = evaluate(r.cost, symbols);
     int64_t tasks = std::max<int64_t>(1, cost / kTaskCost);

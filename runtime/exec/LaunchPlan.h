@@ -29,6 +29,8 @@ struct PlanInt {
   Category category = Category::Int;   ///< what the operand is converted to; floats travel bit-cast
   static PlanInt of(Dim d) { return {d, -1, Category::Int}; }
   static PlanInt ofFloat(double v);
+  /// The expression's value as a double.
+  static PlanInt ofFloatDim(Dim d) { return {d, -1, Category::Float}; }
   static PlanInt ofNumber(int32_t number, Category c) { return {Dim(0), number, c}; }
 };
 
@@ -165,7 +167,7 @@ public:
   void addKernel(CompiledKernel fn, Span<const uint32_t> buffers, Span<const PlanInt> ints, Dim extent, Dim cost, StepInfo info);
   void addCall(std::unique_ptr<PlanCall> call, Span<const uint32_t> buffers, Span<const PlanInt> ints, StepInfo info);
   void addCopy(uint32_t to, uint32_t from, StepInfo info);
-  void addFill(uint32_t to, PlanInt value, StepInfo info);
+  void addFill(uint32_t to, const Number &value, StepInfo info);
   size_t numSteps() const;
   std::shared_ptr<LaunchPlan> finish();
 

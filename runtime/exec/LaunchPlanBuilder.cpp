@@ -114,11 +114,12 @@ void LaunchPlanBuilder::addCopy(uint32_t to, uint32_t from, StepInfo info) {
   plan_->steps_.back().extra = from;
 }
 
-void LaunchPlanBuilder::addFill(uint32_t to, PlanInt value, StepInfo info) {
+void LaunchPlanBuilder::addFill(uint32_t to, const Number &value, StepInfo info) {
   info.stepClass = StepClass::Memory;
   info.writes = {buffer(to).root};
-  pushStep(StepKind::Fill, nullptr, to, 0, Span<const PlanInt>(&value, 1), std::move(info));
-  plan_->steps_.back().isFloat = value.category == Category::Float;
+  PlanInt raw = PlanInt::of(Dim(value.rawBits()));
+  pushStep(StepKind::Fill, nullptr, to, 0, Span<const PlanInt>(&raw, 1), std::move(info));
+  plan_->steps_.back().isFloat = value.isFloat();
 }
 
 /// The check goes before the first step that writes to a donated input, or to the end.

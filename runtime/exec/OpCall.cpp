@@ -1,0 +1,86 @@
+// Boxes the arguments of one call on the stack.
+#include "runtime/exec/OpCall.h"
+
+namespace dlc {
+
+OpCall::OpCall(const OpInfo &op, Span<const Arg<CallSlot>> args, uint32_t dimsAt, uint32_t rngAt, uint32_t firstOut)
+    : op_(op), args_(args), dimsAt_(dimsAt), rngAt_(rngAt), firstOut_(firstOut) {
+  DLC_CHECK(op.kernel, op.name, " has no eager kernel");
+  for (const Arg<CallSlot> &a : args_.args()) {
+    numValues_ += a.values().size();
+    numDims_ += a.tag == ArgTag::Dim ? 1 : a.tag == ArgTag::DimList ? a.size : 0;
+  }
+}
+
+static size_t numberAt(const Number &n) { return reinterpret_cast<uintptr_t>(n.ref()) - 1; }
+
+void OpCall::run(Span<Tensor> tensors, Ints ints) const {
+  SmallVec<Arg<Tensor>, 12> args;
+  SmallVec<Tensor, 8> values;
+  SmallVec<Dim, 16> dims;
+  args.reserve(args_.args().size());
+  values.reserve(numValues_);
+  dims.reserve(numDims_);
+  Generator generator;
+  auto tensorOf = [&](const CallSlot &s) {
+    if (s.tensor >= 0)
+      return tensors[s.tensor];
+    return s.number >= 0 ? Tensor(Number::fromRaw(s.category, ints[s.number])) : Tensor();
+  };
+  auto takeDims = [&](size_t n) {
+    size_t first = dims.size();
+    for (size_t k = 0; k < n; ++k)
+      dims.push_back(Dim(ints[dimsAt_ + first + k]));
+    return dims.data() + first;
+  };
+  for (const Arg<CallSlot> &a : args_.args()) {
+    Arg<Tensor> out;
+    switch (a.tag) {
+    case ArgTag::Value:
+      if (a.value->tensor >= 0)
+        out = Arg<Tensor>::of(tensors[a.value->tensor]);
+      else {
+        values.push_back(tensorOf(*a.value));
+        out = Arg<Tensor>::of(values.back());
+      }
+      break;
+    case ArgTag::ValueList: {
+      size_t first = values.size();
+      for (const CallSlot &s : a.values())
+        values.push_back(tensorOf(s));
+      out = Arg<Tensor>::list(Span<const Tensor>(values.data() + first, a.size));
+      break;
+    }
+    case ArgTag::Num:
+      out = Arg<Tensor>::number(a.num.ref() ? Number::fromRaw(a.num.category(), ints[numberAt(a.num)]) : a.num);
+      break;
+    case ArgTag::Dim:
+      out = Arg<Tensor>::ofDim(*takeDims(1));
+      break;
+    case ArgTag::DimList:
+      out = Arg<Tensor>::ofDims(Span<const Dim>(takeDims(a.size), a.size));
+      break;
+    case ArgTag::Rng:
+      generator.manualSeed(static_cast<uint64_t>(ints[rngAt_]));
+      generator.setOffset(static_cast<uint64_t>(ints[rngAt_ + 1]));
+      out = Arg<Tensor>::ofRng(&generator);
+      break;
+    default: // attributes are the same for every V
+      out.tag = a.tag;
+      out.dtype = a.dtype;
+      out.size = a.size;
+      out.ints = a.ints;
+      if (a.tag == ArgTag::Float)
+        out.f = a.f;
+      else if (a.tag == ArgTag::Str)
+        out.chars = a.chars;
+      else if (a.tag != ArgTag::IntList)
+        out.i = a.i;
+      break;
+    }
+    args.push_back(out);
+  }
+  op_.kernel(Span<const Arg<Tensor>>(args.data(), args.size()), tensors.slice(firstOut_, tensors.size() - firstOut_));
+}
+
+} // namespace dlc
