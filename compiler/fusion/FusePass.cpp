@@ -1,0 +1,229 @@
+// Rewrites a function by its groups: units in dependency order, a launch in the place of each group.
+#include "compiler/fusion/FusePass.h"
+#include "compiler/fusion/EmitKernel.h"
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/StringMap.h"
+#include <queue>
+
+using namespace mlir;
+
+namespace dlc::compiler {
+
+void setFunctionLayouts(func::FuncOp func, Layouts &layouts) {
+  for (BlockArgument arg : func.getArguments())
+    if (auto strides = func.getArgAttrOfType<AffineMapAttr>(arg.getArgNumber(), "dlc.strides"))
+      layouts.setRoot(arg, layouts.symbols().dims(strides.getValue()));
+  Operation *ret = func.getBody().front().getTerminator();
+  DenseSet<Value> seen;
+  for (OpOperand &operand : ret->getOpOperands()) {
+    Value v = operand.get();
+    auto strides = func.getResultAttrOfType<AffineMapAttr>(operand.getOperandNumber(), "dlc.strides");
+    bool first = seen.insert(v).second;
+    if (strides && first && v.getDefiningOp() && layouts.of(v).root == v)
+      layouts.setRoot(v, layouts.symbols().dims(strides.getValue()));
+  }
+}
+
+namespace {
+
+class Rewriter {
+public:
+  Rewriter(ModuleOp module, func::FuncOp func, const FusionOptions &options)
+      : module_(module), func_(func), block_(func.getBody().front()), symbols_(func), layouts_(symbols_), options_(options) {}
+
+  void run() {
+    setFunctionLayouts(func_, layouts_);
+    Graph graph(block_, layouts_);
+    groups_ = findGroups(graph, options_);
+    if (groups_.empty())
+      return;
+    orderUnits(graph);
+    emit(graph);
+    removeDeadViews();
+  }
+
+private:
+  /// Topological order of groups and single ops, near the order of the program.
+  void orderUnits(const Graph &graph) {
+    size_t n = graph.size();
+    unitOf_.assign(n, 0);
+    std::vector<int64_t> groupOf(n, -1);
+    for (size_t g = 0; g < groups_.size(); ++g)
+      for (uint32_t m : groups_[g].members)
+        groupOf[m] = static_cast<int64_t>(g);
+    for (size_t i = 0; i < n; ++i) {
+      if (groupOf[i] >= 0 && groups_[groupOf[i]].members.front() != i) {
+        unitOf_[i] = unitOf_[groups_[groupOf[i]].members.front()];
+        continue;
+      }
+      unitOf_[i] = static_cast<uint32_t>(units_.size());
+      units_.push_back({groupOf[i], static_cast<uint32_t>(groupOf[i] >= 0 ? groups_[groupOf[i]].members.back() : i), {}, 0});
+    }
+    for (size_t i = 0; i < n; ++i) {
+      const Node &node = graph.node(i);
+      for (Value v : node.op->getOperands()) {
+        // A group reads the roots of views, so it does not wait for the views themselves.
+        if (groupOf[i] >= 0 && isa<RankedTensorType>(v.getType())) {
+          int64_t p = graph.producer(v);
+          if (p >= 0 && llvm::is_contained(graph.operands(i), static_cast<uint32_t>(p)))
+            addEdge(unitOf_[p], unitOf_[i]);
+        } else if (Operation *def = v.getDefiningOp(); def && def->getBlock() == &block_) {
+          addEdge(unitOf_[graph.indexOf(def)], unitOf_[i]);
+        }
+      }
+    }
+  }
+
+  void addEdge(uint32_t from, uint32_t to) {
+    if (from == to)
+      return;
+    units_[from].users.push_back(to);
+    ++units_[to].pending;
+  }
+
+  void emit(const Graph &graph) {
+    Operation *end = block_.getTerminator();
+    auto later = [&](uint32_t a, uint32_t b) { return units_[a].position > units_[b].position; };
+    std::priority_queue<uint32_t, std::vector<uint32_t>, decltype(later)> ready(later);
+    for (uint32_t u = 0; u < units_.size(); ++u)
+      if (!units_[u].pending)
+        ready.push(u);
+    size_t done = 0;
+    std::vector<Operation *> dead;
+    while (!ready.empty()) {
+      uint32_t u = ready.top();
+      ready.pop();
+      ++done;
+      if (units_[u].group >= 0) {
+        launch(graph, groups_[units_[u].group], end);
+        for (uint32_t m : groups_[units_[u].group].members)
+          dead.push_back(graph.node(m).op);
+      } else if (graph.node(units_[u].position).op != end) {
+        graph.node(units_[u].position).op->moveBefore(end);
+      }
+      for (uint32_t next : units_[u].users)
+        if (--units_[next].pending == 0)
+          ready.push(next);
+    }
+    DLC_CHECK(done == units_.size(), "fusion made a cycle");
+    for (Operation *op : llvm::reverse(dead)) {
+      op->dropAllUses();
+      op->erase();
+    }
+  }
+
+  std::string nameOf(const Graph &graph, const FusedGroup &g) {
+    std::string name = "k" + std::to_string(count_++);
+    for (uint32_t m : g.members)
+      if (name.size() < 48)
+        name += std::string("_") + graph.node(m).info->name;
+    return name;
+  }
+
+  void launch(const Graph &graph, const FusedGroup &g, Operation *end) {
+    MLIRContext *c = module_.getContext();
+    OpBuilder inModule = OpBuilder::atBlockEnd(module_.getBody());
+    EmittedKernel k = emitKernel(graph, g, inModule, nameOf(graph, g));
+    StringAttr symbol = shareKernel(k.func);
+    OpBuilder b(end);
+    OperationState state(graph.node(g.members.back()).op->getLoc(), "dlc.launch");
+    state.addOperands(k.inputs);
+    state.addOperands(k.numbers);
+    for (uint32_t m : k.outputs)
+      state.addTypes(graph.node(m).result().getType());
+    state.addAttribute("kernel", FlatSymbolRefAttr::get(symbol));
+    unsigned numSymbols = static_cast<unsigned>(symbols_.count());
+    state.addAttribute("offsets", AffineMapAttr::get(toAffine(k.offsets, numSymbols, c)));
+    state.addAttribute("ints", AffineMapAttr::get(toAffine(k.ints, numSymbols, c)));
+    state.addAttribute("number_at", b.getDenseI64ArrayAttr(k.numberAt));
+    state.addAttribute("inplace", b.getDenseI64ArrayAttr(k.inplace));
+    state.addAttribute("cost", b.getI64IntegerAttr(k.cost));
+    if (k.mayFail)
+      state.addAttribute("may_fail", b.getUnitAttr());
+    SmallVector<Attribute> ops;
+    for (uint32_t m : g.members)
+      ops.push_back(b.getStringAttr(graph.node(m).info->name));
+    state.addAttribute("ops", b.getArrayAttr(ops));
+    Operation *op = b.create(state);
+    for (size_t i = 0; i < k.outputs.size(); ++i)
+      graph.node(k.outputs[i]).result().replaceAllUsesWith(op->getResult(static_cast<unsigned>(i)));
+  }
+
+  /// The symbol of an equal kernel that is there already (then `func` is erased), or of this one.
+  StringAttr shareKernel(ir::kernel::FuncOp func) {
+    StringAttr name = func.getSymNameAttr();
+    func.setSymName("k");
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    func->print(os, OpPrintingFlags().useLocalScope().enableDebugInfo(false));
+    func.setSymNameAttr(name);
+    auto [it, fresh] = kernels_.try_emplace(text, name);
+    if (!fresh)
+      func->erase();
+    return it->second;
+  }
+
+  void removeDeadViews() {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block_)))
+      if (op.use_empty() && isMemoryEffectFree(&op) && !op.hasTrait<OpTrait::IsTerminator>())
+        op.erase();
+  }
+
+  struct Unit {
+    int64_t group;
+    uint32_t position;
+    std::vector<uint32_t> users;
+    uint32_t pending;
+  };
+  ModuleOp module_;
+  func::FuncOp func_;
+  Block &block_;
+  Symbols symbols_;
+  Layouts layouts_;
+  FusionOptions options_;
+  std::vector<FusedGroup> groups_;
+  std::vector<Unit> units_;
+  std::vector<uint32_t> unitOf_;
+  llvm::StringMap<StringAttr> kernels_;
+  unsigned count_ = 0;
+};
+
+class FusePass : public PassWrapper<FusePass, OperationPass<ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FusePass)
+  FusePass() = default;
+  FusePass(const FusePass &o) : PassWrapper(o), options_(o.options_) {}
+  explicit FusePass(FusionOptions options) : options_(options) {}
+  StringRef getArgument() const final { return "dlc-fuse"; }
+  StringRef getDescription() const final { return "Group tensor ops into kernels (phase fused)"; }
+  void getDependentDialects(DialectRegistry &registry) const override { registry.insert<ir::kernel::KernelDialect>(); }
+  void runOnOperation() override {
+    FusionOptions options = options_;
+    options.fuse &= !noFuse_;
+    if (fuel_ >= 0)
+      options.fuel = fuel_;
+    try {
+      fuseModule(getOperation(), options);
+    } catch (const Error &e) {
+      getOperation().emitError(e.what());
+      signalPassFailure();
+    }
+  }
+
+private:
+  FusionOptions options_;
+  Option<bool> noFuse_{*this, "no-fuse", llvm::cl::desc("One kernel an op"), llvm::cl::init(false)};
+  Option<int64_t> fuel_{*this, "fuel", llvm::cl::desc("Stop after this many merges"), llvm::cl::init(-1)};
+};
+
+} // namespace
+
+void fuseModule(ModuleOp module, const FusionOptions &options) {
+  for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+    if (!func.isDeclaration())
+      Rewriter(module, func, options).run();
+}
+
+std::unique_ptr<Pass> createFusePass(FusionOptions options) { return std::make_unique<FusePass>(options); }
+
+} // namespace dlc::compiler

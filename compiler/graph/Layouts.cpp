@@ -1,0 +1,69 @@
+// Composition of view layouts.
+#include "compiler/graph/Layouts.h"
+
+using namespace mlir;
+
+namespace dlc::compiler {
+
+bool isRowMajor(const Dims &sizes, const Dims &strides) {
+  Dim expected(1);
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (!sizes[i].same(Dim(1)) && !strides[i].same(expected))
+      return false;
+    expected *= sizes[i];
+  }
+  return true;
+}
+
+void Layouts::setRoot(Value v, Dims strides) {
+  known_[v] = std::make_unique<Layout>(Layout{v, symbols_.sizes(v), std::move(strides), Dim(0)});
+}
+
+/// Fills the layout of the view `op`; false if its operand's layout allows no such view.
+bool Layouts::compose(Operation *op, const OpInfo &info, Layout &out) {
+  Layout self = of(op->getOperand(0));
+  bool strided = StringRef(info.name) == "as_strided";
+  if (strided && !isRowMajor(self.sizes, self.strides))
+    return false;
+  auto value = [&](Value v) {
+    TensorMeta m = metaOf(v, symbols_);
+    if (v == op->getOperand(0)) {
+      m.strides = self.strides;
+      m.offset = strided ? Dim(0) : self.offset;
+    }
+    return m;
+  };
+  try {
+    BoxedOp<TensorMeta> boxed(op, info, {value, numberOf, symbols_});
+    MetaResult r;
+    info.meta(boxed.args(), r);
+    out = {self.root, r.outs[0].sizes, r.outs[0].strides, r.outs[0].offset};
+    if (strided)
+      out.offset += self.offset;
+    // The type's own expressions are the canonical ones.
+    return same(out.sizes, symbols_.sizes(op->getResult(0)));
+  } catch (const Error &) {
+    return false;
+  }
+}
+
+const Layout &Layouts::of(Value v) {
+  auto it = known_.find(v);
+  if (it != known_.end())
+    return *it->second;
+  auto layout = std::make_unique<Layout>();
+  Operation *op = v.getDefiningOp();
+  const OpInfo *info = op ? infoOf(op) : nullptr;
+  if (!info || info->kind != OpKind::View || !compose(op, *info, *layout)) {
+    Dims sizes = symbols_.sizes(v);
+    *layout = {v, sizes, contiguousStrides(sizes), Dim(0)};
+  }
+  return *(known_[v] = std::move(layout));
+}
+
+bool Layouts::isFreeView(Operation *op) {
+  const OpInfo *info = infoOf(op);
+  return info && info->kind == OpKind::View && of(op->getResult(0)).root != op->getResult(0);
+}
+
+} // namespace dlc::compiler

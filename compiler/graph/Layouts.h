@@ -1,0 +1,37 @@
+// Which values are only other layouts of a buffer. A view's layout comes from the meta function of its record, which
+// computes strides and offset as eager does.
+#pragma once
+#include "compiler/graph/BoxedOp.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace dlc::compiler {
+
+/// A strided window on the memory of `root`.
+struct Layout {
+  mlir::Value root;
+  Dims sizes, strides;
+  Dim offset;
+};
+
+class Layouts {
+public:
+  explicit Layouts(const Symbols &symbols) : symbols_(symbols) {}
+  /// The layout of a value. Views are followed to what they view; every other value is its own root, row-major unless
+  /// setRoot said otherwise.
+  const Layout &of(mlir::Value v);
+  void setRoot(mlir::Value v, Dims strides);
+  const Symbols &symbols() const { return symbols_; }
+  /// Whether `op` is a view whose result has a layout, given that of its operand.
+  bool isFreeView(mlir::Operation *op);
+  /// After the op that defines `v` changed.
+  void forget(mlir::Value v) { known_.erase(v); }
+
+private:
+  bool compose(mlir::Operation *op, const OpInfo &info, Layout &out);
+  const Symbols &symbols_;
+  llvm::DenseMap<mlir::Value, std::unique_ptr<Layout>> known_;
+};
+
+bool isRowMajor(const Dims &sizes, const Dims &strides);
+
+} // namespace dlc::compiler

@@ -1,0 +1,22 @@
+// Passes on functions of the dlc dialect, in the order in which phase `simplified` runs them.
+#pragma once
+#include <memory>
+
+namespace mlir {
+class Pass;
+}
+
+namespace dlc::compiler {
+
+/// `dlc-decompose`: composites become the ops of their rule, until only ops without a rule are left.
+std::unique_ptr<mlir::Pass> createDecomposePass();
+/// `dlc-simplify`: identities that are exact for every value, NaN and -0 included; views of views; pairs of
+/// as_strided and as_strided_scatter; unused ops.
+std::unique_ptr<mlir::Pass> createSimplifyPass();
+/// `dlc-materialize`: copies where a view has no strides on its operand's layout, and where a result of the function is
+/// an argument, a view or a result already.
+std::unique_ptr<mlir::Pass> createMaterializePass();
+
+void registerGraphPasses();
+
+} // namespace dlc::compiler

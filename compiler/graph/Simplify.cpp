@@ -1,0 +1,276 @@
+// Rewrites that change no bit of any result.
+#include "compiler/graph/Layouts.h"
+#include "compiler/graph/Passes.h"
+#include "dialects/dlc/Rules.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/CSE.h"
+
+using namespace mlir;
+
+namespace dlc::compiler {
+
+namespace {
+
+/// Simplifies one op at a time, in program order; operands are simple already.
+class Simplifier {
+public:
+  explicit Simplifier(func::FuncOp func) : func_(func), symbols_(func), layouts_(symbols_) {}
+
+  void run() {
+    for (Operation &op : llvm::make_early_inc_range(func_.getBody().front())) {
+      const OpInfo *info = infoOf(&op);
+      if (!info || op.getNumResults() != 1)
+        continue;
+      if (Value v = simplified(&op, *info)) {
+        op.getResult(0).replaceAllUsesWith(v);
+        op.erase();
+      }
+    }
+  }
+
+private:
+  Value simplified(Operation *op, const OpInfo &info) {
+    StringRef name = info.name;
+    Value self = op->getNumOperands() ? op->getOperand(0) : Value();
+    if (self && self.getType() == op->getResult(0).getType()) {
+      if (info.kind == OpKind::View)
+        return sameView(op, name);
+      if (name == "cast")
+        return self;
+      if (isIdentityNumber(op, info, name))
+        return self;
+    }
+    if (name == "cast")
+      return widenedAndBack(op);
+    if (name == "as_strided")
+      return gatherOfScatter(op);
+    if (name == "as_strided_scatter" || name == "slice_scatter" || name == "select_scatter")
+      return fullScatter(op, info);
+    if (name == "cat" && op->getNumOperands() == 1)
+      return self;
+    return {};
+  }
+
+  /// A view that is its operand: same sizes, strides and offset. For a row-major operand that is what the layout says.
+  Value sameView(Operation *op, StringRef name) {
+    if (name == "detach" || name == "view" || name == "expand" || name == "squeeze")
+      return op->getOperand(0);
+    const Layout &in = layouts_.of(op->getOperand(0)), &out = layouts_.of(op->getResult(0));
+    bool equal = out.root == in.root && out.root != op->getResult(0) && same(out.sizes, in.sizes) && same(out.strides, in.strides) &&
+                 out.offset.same(in.offset);
+    return equal ? op->getOperand(0) : Value();
+  }
+
+  bool isNumber(Value v, double x) { return v && !isa<RankedTensorType>(v.getType()) && numberOf(v).isConst(x); }
+
+  /// x * 1, x / 1, x - 0 and, for integers, x + 0 (x + 0.0 turns -0.0 into 0.0, so not for floats).
+  bool isIdentityNumber(Operation *op, const OpInfo &info, StringRef name) {
+    if (info.kind != OpKind::Elementwise)
+      return false;
+    OperandRanges operands(op, info);
+    Value other = operands["other"];
+    bool plainDiv = name == "div" && !op->getAttr("rounding_mode");
+    if (name == "mul" || plainDiv)
+      return isNumber(other, 1);
+    if (name == "pow")
+      return isNumber(operands["exponent"], 1);
+    if (!isNumber(other, 0) || (name != "add" && name != "sub"))
+      return false;
+    if (!isFloat(dtypeOf(op->getResult(0))))
+      return true;
+    // x - (+0.0) is x for every x, with a positive alpha; -0.0 would not be.
+    Number zero = numberOf(other);
+    return name == "sub" && isNumber(operands["alpha"], 1) && !(zero.isFloat() && std::signbit(zero.toDouble()));
+  }
+
+  /// cast(cast(x, wider), original): exact when every value of the original has an equal in the wider type.
+  Value widenedAndBack(Operation *op) {
+    Operation *inner = op->getOperand(0).getDefiningOp();
+    if (!inner || inner->getName().getStringRef() != "dlc.cast" || inner->getOperand(0).getType() != op->getResult(0).getType())
+      return {};
+    DType from = dtypeOf(inner->getOperand(0)), wide = dtypeOf(inner->getResult(0));
+    return holds(wide, from) ? inner->getOperand(0) : Value();
+  }
+
+  static bool holds(DType wide, DType narrow) {
+    if (isFloat(narrow) != isFloat(wide))
+      return !isFloat(narrow) && (wide == DType::F64 ? itemSize(narrow) <= 4 : wide == DType::F32 && itemSize(narrow) <= 2);
+    if (isFloat(narrow))
+      return wide == DType::F64 || (wide == DType::F32 && itemSize(narrow) == 2);
+    if (narrow == DType::Bool)
+      return wide != DType::Bool;
+    return itemSize(wide) > itemSize(narrow) && (isSigned(wide) || !isSigned(narrow));
+  }
+
+  /// Sizes, strides and offset of an as_strided(_scatter); none if an operand is no expression of the symbols.
+  struct Window {
+    Dims sizes, strides;
+    Dim offset;
+  };
+  std::optional<Window> windowOf(Operation *op) {
+    const OpInfo &info = *infoOf(op);
+    OperandRanges ranges(op, info);
+    Window w;
+    for (size_t p = 0; p < info.params.size(); ++p) {
+      StringRef name = info.params[p].name;
+      for (Value v : ranges[p]) {
+        if (isa<RankedTensorType>(v.getType()))
+          continue;
+        std::optional<Dim> d = symbols_.dim(v);
+        if (!d)
+          return std::nullopt;
+        if (name == "size")
+          w.sizes.push_back(*d);
+        else if (name == "stride")
+          w.strides.push_back(*d);
+        else
+          w.offset = *d;
+      }
+    }
+    return w;
+  }
+
+  static bool equal(const Window &a, const Window &b) {
+    return same(a.sizes, b.sizes) && same(a.strides, b.strides) && a.offset.same(b.offset);
+  }
+
+  /// The last step of a write and a read through one view: the value that was written.
+  Value gatherOfScatter(Operation *op) {
+    std::optional<Window> w = windowOf(op);
+    if (!w)
+      return {};
+    Value self = op->getOperand(0);
+    if (self.getType() == op->getResult(0).getType() && w->offset.same(Dim(0)) && isRowMajor(w->sizes, w->strides))
+      return self;
+    Operation *scatter = self.getDefiningOp();
+    if (!scatter || scatter->getName().getStringRef() != "dlc.as_strided_scatter")
+      return {};
+    std::optional<Window> written = windowOf(scatter);
+    Value src = scatter->getOperand(1);
+    if (!written || !equal(*w, *written) || !isNonOverlapping(*w) || src.getType() != op->getResult(0).getType())
+      return {};
+    return src;
+  }
+
+  /// Each element of the window has an address of its own, seen from its strides alone: sorted by stride, each one
+  /// reaches past all smaller dims.
+  static bool isNonOverlapping(const Window &w) {
+    SmallVector<std::pair<Dim, Dim>> dims;
+    for (size_t k = 0; k < w.sizes.size(); ++k)
+      if (!w.sizes[k].same(Dim(1)))
+        dims.push_back({w.strides[k], w.sizes[k]});
+    while (!dims.empty()) {
+      // Peel the outermost dim: its stride is at least what the others span, for every value of the symbols.
+      bool peeled = false;
+      for (size_t i = 0; i < dims.size() && !peeled; ++i) {
+        Dim dense(1);
+        for (size_t j = 0; j < dims.size(); ++j)
+          if (j != i)
+            dense *= dims[j].second;
+        bool covers = dims[i].first.same(dense) || (dims[i].first.isConst() && dense.isConst() && dims[i].first.value() >= span(dims, i));
+        if (covers) {
+          dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(i));
+          peeled = true;
+        }
+      }
+      if (!peeled)
+        return false;
+    }
+    return true;
+  }
+
+  /// How far the other dims reach; only for constants.
+  static int64_t span(ArrayRef<std::pair<Dim, Dim>> dims, size_t except) {
+    int64_t reach = 1;
+    for (size_t j = 0; j < dims.size(); ++j)
+      if (j != except) {
+        if (!dims[j].first.isConst() || !dims[j].second.isConst())
+          return INT64_MAX;
+        reach += (dims[j].second.value() - 1) * std::abs(dims[j].first.value());
+      }
+    return reach;
+  }
+
+  /// A scatter that covers its whole base is the value it writes.
+  Value fullScatter(Operation *op, const OpInfo &info) {
+    Value base = op->getOperand(0), src = op->getOperand(1);
+    if (StringRef(info.name) != "as_strided_scatter") {
+      if (StringRef(info.name) == "slice_scatter" && base.getType() == src.getType()) {
+        // A slice of equal size starts at the start: bounds are clamped and steps positive.
+        return src;
+      }
+      return {};
+    }
+    std::optional<Window> w = windowOf(op);
+    if (!w || !w->offset.same(Dim(0)) || !isRowMajor(w->sizes, w->strides))
+      return {};
+    Dim covered(1), total(1);
+    for (const Dim &d : w->sizes)
+      covered *= d;
+    for (const Dim &d : symbols_.sizes(base))
+      total *= d;
+    if (!covered.same(total))
+      return {};
+    if (src.getType() == op->getResult(0).getType())
+      return src;
+    return viewAs(op, src);
+  }
+
+  /// `src` reshaped to the type of the op's result.
+  Value viewAs(Operation *op, Value src) {
+    if (dtypeOf(src) != dtypeOf(op->getResult(0)))
+      return {};
+    OpBuilder b(op);
+    ir::OpParts parts;
+    parts.operands.push_back({src});
+    SmallVector<Value, 2> sizes;
+    for (const Dim &d : symbols_.sizes(op->getResult(0)))
+      sizes.push_back(ir::materialize(b, op->getLoc(), d, func_));
+    parts.operands.push_back(sizes);
+    return ir::createOp(b, op->getLoc(), *findOp("view"), parts, {op->getResult(0).getType()})->getResult(0);
+  }
+
+  func::FuncOp func_;
+  Symbols symbols_;
+  Layouts layouts_;
+};
+
+class SimplifyPass : public PassWrapper<SimplifyPass, OperationPass<func::FuncOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SimplifyPass)
+  StringRef getArgument() const final { return "dlc-simplify"; }
+  StringRef getDescription() const final { return "Exact identities, views of views, scatter and gather pairs, common and dead ops"; }
+  void getDependentDialects(DialectRegistry &registry) const override { registry.insert<ir::DlcDialect>(); }
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (func.isDeclaration())
+      return;
+    try {
+      Simplifier(func).run();
+    } catch (const Error &e) {
+      func.emitError(e.what());
+      return signalPassFailure();
+    }
+    IRRewriter rewriter(&getContext());
+    DominanceInfo dominance(func);
+    eliminateCommonSubExpressions(rewriter, dominance, func);
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front())))
+      if (isOpTriviallyDead(&op))
+        op.erase();
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createSimplifyPass() { return std::make_unique<SimplifyPass>(); }
+
+void registerGraphPasses() {
+  registerPass(createDecomposePass);
+  registerPass(createSimplifyPass);
+  registerPass(createMaterializePass);
+}
+
+} // namespace dlc::compiler
