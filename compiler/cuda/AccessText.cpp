@@ -155,7 +155,7 @@ KernelText::Term KernelText::evalRead(ReadOp read) {
   if (read.getBound())
     ok = applyBound(*read.getBound(), *read.getBoundDims(), read.getBoundSizes(), list, level);
   std::string text = element(read.getBuffer(), list);
-  std::string key = text + ok;
+  std::string key = text + ok + scalar::shortName(kind); // a byte may be read as Bool and as i8
   for (unsigned outer = level + 1; outer-- > 0;) {
     auto found = scopes_[outer].loads.find(key);
     if (found != scopes_[outer].loads.end())

@@ -15,7 +15,8 @@ namespace dlc::compiler {
 
 /// How to launch one printed kernel.
 struct CudaKernel {
-  std::string name;
+  std::string symbol; ///< of the kernel.func
+  std::string name;   ///< in the text: the symbol as a C identifier after "k_", so that it can't be a function of C
   unsigned threadsX = 1, threadsY = 1;
   /// Points of the parallel range that a block takes at a time; any grid is right, ceil(points / this) is best.
   unsigned pointsPerBlock = 1;

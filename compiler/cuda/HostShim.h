@@ -157,9 +157,9 @@ template <class To, class From> To bitCast(From x) {
 
 /// Exports `name`_host(bufs, ints, grid) for a printed kernel.
 #define DLC_HOST_KERNEL(name, x, y)                                                                                    \
-  extern "C" __attribute__((visibility("default"))) void name##_host(void *const *bufs, const long long *ints,         \
-                                                                     unsigned grid) {                                  \
-    dlc_shim::launchKernel(name, grid, x, y, bufs, ints);                                                              \
+  extern "C" __attribute__((visibility("default"))) void name##_host(                                                  \
+      void *const *dlc_bufs, const long long *dlc_ints, unsigned dlc_grid) {                                           \
+    dlc_shim::launchKernel(name, dlc_grid, x, y, dlc_bufs, dlc_ints);                                                  \
   }
 
 inline void __syncthreads() { dlc_shim::wait(dlc_shim::block.all); }

@@ -1,6 +1,8 @@
 // Prints the loops of one kernel: points over blocks and threads, leaf loops over the lanes of a team, reductions.
 #include "compiler/cuda/KernelText.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace dlc::ir::kernel;
 
@@ -197,7 +199,7 @@ SmallVector<const LoopNode *> KernelText::pointLoops(const LoopItem &item) {
 void KernelText::printHeader(std::string &text) {
   std::string ints, body;
   text += "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(info_.threadsX * info_.threadsY) + ") " +
-          func_.getSymName().str() + "(";
+          info_.name + "(";
   unsigned last = func_.getBlock().getNumArguments() - 1;
   for (BlockArgument arg : func_.getBlock().getArguments()) {
     unsigned number = arg.getArgNumber();
@@ -281,7 +283,11 @@ void KernelText::printPhase(const LoopItem &item) {
 LogicalResult KernelText::print(std::string &text, CudaKernel &info) {
   indexKind_ = chooseIndexKind() ? Kind::I32 : Kind::I64;
   chooseTeam();
-  info_.name = func_.getSymName().str();
+  info_.symbol = func_.getSymName().str();
+  info_.name = "k_" + info_.symbol;
+  for (char &c : info_.name)
+    if (!llvm::isAlnum(c))
+      c = '_';
   scopes_.emplace_back();
   top().indent = "  ";
   if (team_ != Team::Thread) {

@@ -1,7 +1,7 @@
 // RUN: dlc-translate --emit-cuda %s | FileCheck %s
 
 // Rows of a table by index, checked: nothing is read and the error slot is set where the index is out of range.
-// CHECK: void __launch_bounds__(256) embedding(
+// CHECK: void __launch_bounds__(256) k_embedding(
 // CHECK: const long long [[I:v[0-9]+]] = a1[i_n];
 // CHECK: const bool [[OK:v[0-9]+]] = [[J:v[0-9]+]] >= 0 && [[J]] < a3;
 // CHECK: dlc_raise(err, ![[OK]], 2);
@@ -18,7 +18,7 @@ kernel.func @embedding(%w: memref<?x?xf32, strided<[?, 1]>>, %i: memref<?xi64, s
 }
 
 // A window of three with zeros outside.
-// CHECK: void __launch_bounds__(256) smooth(
+// CHECK: void __launch_bounds__(256) k_smooth(
 // CHECK: ? a0[{{.*}}] : 0.0f;
 kernel.func @smooth(%x: memref<?xf32, strided<[1]>>, %y: memref<?xf32, strided<[1]>>, %N: index, %err: memref<i64>)
     domain(i = %N) outs(%y) {
@@ -35,7 +35,7 @@ kernel.func @smooth(%x: memref<?xf32, strided<[1]>>, %y: memref<?xf32, strided<[
 }
 
 // Rows added to a table, in order: parallel over columns, serial over the indices.
-// CHECK: void __launch_bounds__(256) scatter_add(
+// CHECK: void __launch_bounds__(256) k_scatter_add(
 // CHECK: for (long long p =
 // CHECK: for (long long i_n = 0; i_n < a3; ++i_n) {
 // CHECK: if ({{v[0-9]+}})
@@ -51,11 +51,11 @@ kernel.func @scatter_add(%x: memref<?x?xf32, strided<[?, 1]>>, %i: memref<?xi64,
     %0 = kernel.read %x[affine_map<(d0, d1) -> (d0, d1)>] : memref<?x?xf32, strided<[?, 1]>> -> f32
     kernel.yield %0 : f32
   }
-  kernel.write %v, %y[affine_map<(d0, d1)[s0] -> (s0, d1)>] syms(%at : !kernel.val<i64, [n, c]>) bound check [0] of (%V) accumulate <add> : !kernel.val<f32, [n, c]>, memref<?x?xf32, strided<[?, 1]>>
+  kernel.write %v, %y[affine_map<(d0, d1)[s0] -> (s0, d1)>] syms(%at : !kernel.val<i64, [n, c]>) bound check [0] of (%V) accumulate add : !kernel.val<f32, [n, c]>, memref<?x?xf32, strided<[?, 1]>>
 }
 
 // One-hot from the dim's own index; reversed and flattened reads.
-// CHECK: void __launch_bounds__(256) one_hot_flip(
+// CHECK: void __launch_bounds__(256) k_one_hot_flip(
 // CHECK: i_c{{.*}} == {{v[0-9]+}}
 kernel.func @one_hot_flip(%t: memref<?xi64, strided<[1]>>, %x: memref<?x?xf32, strided<[4, 1]>>,
                           %y: memref<?x?xf32, strided<[?, 1]>>, %N: index, %C: index, %err: memref<i64>)

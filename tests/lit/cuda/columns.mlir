@@ -2,7 +2,7 @@
 
 // Sum down the rows: 32 columns a block, 8 lanes a column, joined through shared memory.
 // CHECK: template <class Op, int kTeam, int kUnits, class T> static __device__ T dlc_column_reduce(T x)
-// CHECK: void __launch_bounds__(256) colsum(
+// CHECK: void __launch_bounds__(256) k_colsum(
 // CHECK-NEXT: const int lane = threadIdx.y;
 // CHECK-NEXT: const int unit = threadIdx.x;
 // CHECK: for (long long base = (long long)blockIdx.x * 32; base < [[C:v[0-9]+]]; base += (long long)gridDim.x * 32) {
@@ -22,7 +22,7 @@ kernel.func @colsum(%x: memref<?x?xf32, strided<[?, 1]>>, %y: memref<?xf32, stri
 }
 
 // Normalise by column: the statistics and the rows of 32 columns by the same block.
-// CHECK: void __launch_bounds__(256) center(
+// CHECK: void __launch_bounds__(256) k_center(
 // CHECK: dlc_column_reduce<dlc_add, 8, 32>(
 // CHECK: for (long long i_r = lane; i_r < a2; i_r += 8) {
 // CHECK: if (active)

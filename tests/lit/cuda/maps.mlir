@@ -2,7 +2,7 @@
 
 // Elementwise with a broadcast row: one thread a point, 64-bit indices, rows by division.
 // CHECK-LABEL: static __device__ __forceinline__ float dlc_gelu_erf_f32(float a)
-// CHECK: extern "C" __global__ void __launch_bounds__(256) gelu_bias(const float *a0, const float *a1, float *a2, long long *err, long long a0_s0, long long a2_s0, long long a3, long long a4) {
+// CHECK: extern "C" __global__ void __launch_bounds__(256) k_gelu_bias(const float *a0, const float *a1, float *a2, long long *err, long long a0_s0, long long a2_s0, long long a3, long long a4) {
 // CHECK: const long long [[N:v[0-9]+]] = a3 * a4;
 // CHECK-NEXT: for (long long p = (long long)blockIdx.x * 256 + threadIdx.x; p < [[N]]; p += (long long)gridDim.x * 256) {
 // CHECK-NEXT: const long long i_r = p / a4;
@@ -26,7 +26,7 @@ kernel.func @gelu_bias(%x: memref<?x?xf32, strided<[?, 1]>>, %b: memref<?xf32, s
 }
 
 // Constant sizes and strides: 32-bit indices. Two outputs, one of them transposed; the f64 scalar travels bit-cast.
-// CHECK: void __launch_bounds__(256) scale_both(const float *a0, float *a1, float *a2, long long *err, long long a3_bits) {
+// CHECK: void __launch_bounds__(256) k_scale_both(const float *a0, float *a1, float *a2, long long *err, long long a3_bits) {
 // CHECK-NEXT: const double a3 = __longlong_as_double(a3_bits);
 // CHECK: for (int p = (int)blockIdx.x * 256 + threadIdx.x
 // CHECK: const int i_r = p / 7;
@@ -52,7 +52,7 @@ kernel.func @scale_both(%x: memref<?x?xf32, strided<[7, 1]>>, %y: memref<?x?xf32
 }
 
 // Outputs over unlike dims have points of their own.
-// CHECK: void __launch_bounds__(256) outer_and_row(
+// CHECK: void __launch_bounds__(256) k_outer_and_row(
 // CHECK: for (long long p = {{.*}} p < [[N:v[0-9]+]];
 // CHECK: for (long long p =
 // CHECK: a3[i_c] =
@@ -75,7 +75,7 @@ kernel.func @outer_and_row(%x: memref<?xf32, strided<[1]>>, %b: memref<?xf32, st
 }
 
 // In place: the output is its own input.
-// CHECK: void __launch_bounds__(256) accumulate_into(const float *a0, float *a1,
+// CHECK: void __launch_bounds__(256) k_accumulate_into(const float *a0, float *a1,
 // CHECK: a1[i_i] =
 kernel.func @accumulate_into(%x: memref<?xf32, strided<[1]>>, %y: memref<?xf32, strided<[1]>>, %N: index,
                              %err: memref<i64>) domain(i = %N) outs(%y) {

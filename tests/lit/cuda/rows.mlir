@@ -2,7 +2,7 @@
 
 // A block a row: three passes, two reductions through warp shuffles and shared memory.
 // CHECK: template <class Op, int kTeam, class T> static __device__ T dlc_row_reduce(T x)
-// CHECK: void __launch_bounds__(256) softmax(
+// CHECK: void __launch_bounds__(256) k_softmax(
 // CHECK-NEXT: const int lane = threadIdx.x;
 // CHECK: for (long long p = blockIdx.x; p < [[R:v[0-9]+]]; p += gridDim.x) {
 // CHECK: float [[A:acc[0-9]+]] = (-__int_as_float(0x7f800000));
@@ -44,7 +44,7 @@ kernel.func @softmax(%x: memref<?x?xf32, strided<[?, 1]>>, %y: memref<?x?xf32, s
 
 // layer_norm(x + q) * g + b for rows of 96: a warp a row, eight rows a block; x + q is an output too. The reciprocal of
 // the deviation is formed once a row, outside the loop.
-// CHECK: void __launch_bounds__(256) layer_norm(
+// CHECK: void __launch_bounds__(256) k_layer_norm(
 // CHECK: const int unit = threadIdx.y;
 // CHECK: const bool active = base + unit < [[R:v[0-9]+]];
 // CHECK: dlc_row_reduce<dlc_add, 32>
@@ -102,7 +102,7 @@ kernel.func @layer_norm(%x: memref<?x?xf32, strided<[?, 1]>>, %q: memref<?x?xf32
 }
 
 // Several results of one reduction; the position of the largest.
-// CHECK: void __launch_bounds__(256) row_extremes(
+// CHECK: void __launch_bounds__(256) k_row_extremes(
 // CHECK: dlc_pair<float> [[P:acc[0-9]+]] = {(-__int_as_float(0x7f800000)), 9223372036854775807ll};
 // CHECK: [[P]] = dlc_argmax::join([[P]], dlc_pair<float>{{{v[0-9]+}}, i_c});
 // CHECK: dlc_row_reduce<dlc_argmax, 256>([[P]]).index;
@@ -120,7 +120,7 @@ kernel.func @row_extremes(%x: memref<?x?xf32, strided<[?, 1]>>, %lo: memref<?xf3
 }
 
 // Everything to one number: one block, rows and columns as one loop.
-// CHECK: void __launch_bounds__(256) sum_all(
+// CHECK: void __launch_bounds__(256) k_sum_all(
 // CHECK: if (blockIdx.x == 0) {
 // CHECK: const long long [[T:v[0-9]+]] = a2 * a3;
 // CHECK: for (long long [[E:e[0-9]+]] = lane; [[E]] < [[T]]; [[E]] += 256) {
@@ -136,7 +136,7 @@ kernel.func @sum_all(%x: memref<?x?xf32, strided<[?, 1]>>, %y: memref<f32>, %R: 
 }
 
 // Mean over rows of log-sum-exp: rows in turn, the lanes share each row, the outer sum is the same in all lanes.
-// CHECK: void __launch_bounds__(256) mean_lse(
+// CHECK: void __launch_bounds__(256) k_mean_lse(
 // CHECK: if (blockIdx.x == 0) {
 // CHECK: float [[OUT:acc[0-9]+]] = 0.0f;
 // CHECK: for (long long i_r = 0; i_r < a2; ++i_r) {

@@ -2,7 +2,7 @@
 
 // f16 and bf16 are computed in float and rounded after each operation.
 // CHECK: asm("cvt.rn.f16.f32
-// CHECK: void __launch_bounds__(256) halves(const unsigned short *a0, const unsigned short *a1, unsigned short *a2, unsigned short *a3,
+// CHECK: void __launch_bounds__(256) k_halves(const unsigned short *a0, const unsigned short *a1, unsigned short *a2, unsigned short *a3,
 // CHECK: const float [[X:v[0-9]+]] = dlc_from_f16(a0[
 // CHECK: dlc_round_f16([[X]] * [[X]]);
 // CHECK: dlc_round_f16(dlc_exp_f32(
@@ -28,7 +28,7 @@ kernel.func @halves(%x: memref<?xf16, strided<[1]>>, %z: memref<?xbf16, strided<
 }
 
 // Bool lives in a byte; u8 is signless until a primitive says so; a division by zero sets the error slot.
-// CHECK: void __launch_bounds__(256) ints(const signed char *a0, const int *a1, signed char *a2, signed char *a3, int *a4,
+// CHECK: void __launch_bounds__(256) k_ints(const signed char *a0, const int *a1, signed char *a2, signed char *a3, int *a4,
 // CHECK: != 0;
 // CHECK: (signed char)dlc_floor_div_u8(err, (unsigned char)
 // CHECK: dlc_floor_div_i32(err,
@@ -59,7 +59,7 @@ kernel.func @ints(%x: memref<?xi8, strided<[1]>>, %d: memref<?xi32, strided<[1]>
 }
 
 // Reductions of ints and bools: sums wrap, any, unsigned maximum.
-// CHECK: void __launch_bounds__(256) int_reductions(
+// CHECK: void __launch_bounds__(256) k_int_reductions(
 // CHECK: bool [[ANY:acc[0-9]+]] = false;
 // CHECK: unsigned char [[MAX:acc[0-9]+]] = (unsigned char)0;
 // CHECK: [[ANY]] = dlc_or::join([[ANY]],
