@@ -95,11 +95,13 @@ def report_sizes(config: dict) -> None:
         print(f"  {line}")
 
 
-def run(name: str, command: list[str]) -> list[str]:
+def run(name: str, command: list[str], keep: str = "") -> list[str]:
+    """Complaints of a command that failed: the lines that contain `keep`."""
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if result.returncode == 0:
         return []
-    return [f"{name}:", *("  " + line for line in (result.stdout + result.stderr).splitlines()[-40:])]
+    lines = [line for line in (result.stdout + result.stderr).splitlines() if keep in line]
+    return [f"{name}:", *("  " + line for line in lines[-40:])]
 
 
 def check_format() -> list[str]:
@@ -107,7 +109,7 @@ def check_format() -> list[str]:
     ruff = str(ROOT / ".venv/bin/ruff")
     python = [d for d in ("python", "tests", "tools", "examples") if (ROOT / d).is_dir()]
     return (
-        run("clang-format", ["clang-format-19", "--dry-run", "-Werror", "--ferror-limit=1", *cpp])
+        run("clang-format", ["clang-format-19", "--dry-run", "-Werror", "--ferror-limit=1", *cpp], ": error:")
         + run("ruff format", [ruff, "format", "--check", "--quiet", *python])
         + run("ruff check", [ruff, "check", "--output-format=concise", *python])
     )
