@@ -174,3 +174,14 @@ def test_gradient(row):
             numeric[where] = (above - below) / (2 * step)
         analytic = np.zeros(tuple(t.shape)) if g is None else g.numpy()
         np.testing.assert_allclose(analytic, numeric, rtol=1e-5, atol=2e-6, err_msg=f"{row['op']}({row['args']})")
+
+
+def compiled_rows():
+    dtypes = {"quick": ("f32",), "sample": ("f32", "i32"), "full": tuple(DTYPES)}[MODE]
+    return [pytest.param(row, d, id=f"{_id(row)}-{d}") for row in SAMPLES for d in dtypes_of(row) if d in dtypes]
+
+
+@pytest.mark.parametrize("row, dtype", compiled_rows())
+def test_compiled(row, dtype):
+    for layout in LAYOUTS[:1] if row["op"] in CONTIGUOUS_ONLY or MODE != "full" else LAYOUTS:
+        check(row, dtype, layout, "compiled")
