@@ -3,29 +3,21 @@
 `dlc.compile` turns a function, a method or a Module into one that records what it does and runs it as compiled code.
 """
 
+# ruff: noqa: E402, F401, F403, I001 (re-exports, in an order that matters)
 from dlc import _cpu
 
 _cpu.require()  # before the extension is loaded: an older processor would stop at its first instruction
 
 from dlc import _C
-from dlc import _constants
-from dlc._C import *  # noqa: F403 (the public names of the extension are those of this package)
-from dlc._constants import *  # noqa: F403
-from dlc._C import Tensor, bool, float, int  # noqa: A004,F401
-from dlc._functions import *  # noqa: F403
-from dlc import _tensor as _tensor_methods
-from dlc import autograd, cuda, random, utils, nn, optim, special  # noqa: E402
+from dlc._C import *
+from dlc._C import __version__
+from dlc._constants import *
+from dlc._functions import *
+from dlc._printing import set_printoptions
+from dlc import _tensor, autograd, cuda, nn, optim, random, special, utils
 from dlc import compiler
-from dlc.compiler import compile, compile_stats, explain, reset_compile_stats  # noqa: A004
+from dlc.compiler import compile, compile_stats, explain, reset_compile_stats
 from dlc.random import get_rng_state, seed, set_rng_state
 from dlc.serialization import load, save
 
-__version__: str = _C.__version__
-
-
-def show_config() -> str:
-    """Version, compiler, CPU and settings of this build, as text."""
-    return _C.show_config()
-
-
-_tensor_methods.install()
+_tensor.install()

@@ -54,7 +54,9 @@ def equal(input, other):
 def isclose(input, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Where |input - other| <= atol + rtol * |other|, elementwise; infinities are close to themselves."""
     if input.dtype != other.dtype:
-        raise RuntimeError(f"isclose: the dtypes {input.dtype} and {other.dtype} differ\nconvert one of them with .to()")
+        raise RuntimeError(
+            f"isclose: the dtypes {input.dtype} and {other.dtype} differ\nconvert one of them with .to()"
+        )
     same = input == other
     if not input.is_floating_point():
         input, other = input.double(), other.double()
@@ -86,7 +88,9 @@ def broadcast_shapes(*shapes):
             if size == 1:
                 continue
             if result[-i] not in (1, size):
-                raise RuntimeError(f"broadcast_shapes: the shapes {shapes} do not broadcast: {result[-i]} against {size} at dim {rank - i}")
+                raise RuntimeError(
+                    f"broadcast_shapes: the shapes {shapes} do not broadcast: {result[-i]} against {size} at dim {rank - i}"
+                )
             result[-i] = size
     return _C.Size(result)
 

@@ -15,7 +15,13 @@ def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=N
         _options.update(threshold=math.inf)
     if profile == "short":
         _options.update(precision=2, edgeitems=2)
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth, "sci_mode": sci_mode}
+    given = {
+        "precision": precision,
+        "threshold": threshold,
+        "edgeitems": edgeitems,
+        "linewidth": linewidth,
+        "sci_mode": sci_mode,
+    }
     _options.update({k: v for k, v in given.items() if v is not None})
 
 

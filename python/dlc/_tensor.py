@@ -19,7 +19,9 @@ def _deepcopy(self, memo):
     if id(self) in memo:
         return memo[id(self)]
     if not self.is_leaf:
-        raise RuntimeError("deepcopy: only tensors created by the user (leaves) can be copied deeply\nuse .detach().clone()")
+        raise RuntimeError(
+            "deepcopy: only tensors created by the user (leaves) can be copied deeply\nuse .detach().clone()"
+        )
     with _C.no_grad():
         data = self.detach().clone()
     result = data if type(self) is Tensor else Tensor._make_subclass(type(self), data)
@@ -44,7 +46,13 @@ def _rebuild(cls, data, dtype, shape, requires_grad):
 
 def _reduce_ex(self, protocol):
     data = self.detach()
-    return _rebuild, (type(self), _C._tensor_bytes(data), data.dtype.name, tuple(data.shape), self.requires_grad and self.is_leaf)
+    return _rebuild, (
+        type(self),
+        _C._tensor_bytes(data),
+        data.dtype.name,
+        tuple(data.shape),
+        self.requires_grad and self.is_leaf,
+    )
 
 
 def _options(self, dtype, device):

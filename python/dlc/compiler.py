@@ -78,7 +78,7 @@ class _CompiledModule:
         return compile, (self._compiled_original,)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _compiled_class(cls):
     # Slots and not attributes: the __dict__ is the original module's.
     members = {

@@ -123,7 +123,9 @@ def load(f, map_location=None, *, weights_only=True, mmap=None):
         with open(f, "rb") as file:
             data = file.read()
     header, start = _read_header(data, where)
-    tensors = {name: _read_tensor(name, entry, data, start, where) for name, entry in header.items() if name != "__metadata__"}
+    tensors = {
+        name: _read_tensor(name, entry, data, start, where) for name, entry in header.items() if name != "__metadata__"
+    }
     metadata = header.get("__metadata__") or {}
     if not isinstance(metadata, dict) or "dlc" not in metadata:
         return tensors
@@ -164,7 +166,9 @@ def _read_tensor(name, entry, data, start, where):
         raise _bad(where, f"the sizes of tensor {name!r} are no counts")
     need = math.prod(shape) * dtype.itemsize
     if end - begin != need or start + end > len(data):
-        raise _bad(where, f"tensor {name!r} needs {need} bytes, but its range is [{begin}, {end}) of {len(data) - start}")
+        raise _bad(
+            where, f"tensor {name!r} needs {need} bytes, but its range is [{begin}, {end}) of {len(data) - start}"
+        )
     return _C._tensor_from_bytes(memoryview(data)[start + begin : start + end], dtype, shape)
 
 

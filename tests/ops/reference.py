@@ -41,7 +41,9 @@ def floor_divide(a, b):
 def trunc_divide(a, b):
     if np.issubdtype(np.result_type(a, b), np.floating):
         return np.trunc(a / b)
-    return (np.abs(a.astype(np.int64)) // np.abs(np.asarray(b).astype(np.int64)) * np.sign(a) * np.sign(b)).astype(np.result_type(a, b))
+    return (np.abs(a.astype(np.int64)) // np.abs(np.asarray(b).astype(np.int64)) * np.sign(a) * np.sign(b)).astype(
+        np.result_type(a, b)
+    )
 
 
 def layer_norm(x, dims, eps=1e-5):
@@ -172,7 +174,9 @@ def conv2d(x, w, bias=None, stride=1, padding=0, dilation=1, groups=1):
     per = out_c // groups
     for o, i, j in itertools.product(range(out_c), range(oh), range(ow)):
         first = o // per * in_g
-        patch = x[:, first : first + in_g, i * sh : i * sh + dh * (kh - 1) + 1 : dh, j * sw : j * sw + dw * (kw - 1) + 1 : dw]
+        patch = x[
+            :, first : first + in_g, i * sh : i * sh + dh * (kh - 1) + 1 : dh, j * sw : j * sw + dw * (kw - 1) + 1 : dw
+        ]
         out[:, o, i, j] = np.sum(patch * w[o], axis=(1, 2, 3))
     return out if bias is None else out + bias.reshape(1, -1, 1, 1)
 

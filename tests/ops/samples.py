@@ -5,10 +5,9 @@ import os
 import pathlib
 import zlib
 
+import dlc
 import numpy as np
 import reference
-
-import dlc
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODE = os.environ.get("DLC_TEST_MODE", "sample")
@@ -74,10 +73,17 @@ def _builders(row, dtype, length):
     def P(*shape):
         top = max(high, 0.5)
         values = rng.uniform(0.25, top, shaped(shape)) if dtype in FLOATS else rng.integers(0, 3, shaped(shape))
-        return Data(number(np.asarray(values), positive=dtype != "bool" and dtype not in FLOATS) if dtype != "bool" else np.ones(shaped(shape), bool), "P")
+        return Data(
+            number(np.asarray(values), positive=dtype != "bool" and dtype not in FLOATS)
+            if dtype != "bool"
+            else np.ones(shaped(shape), bool),
+            "P",
+        )
 
     def F(*shape):
-        return Data(rounded(rng.uniform(low, high, shaped(shape))).astype(np_type if dtype in FLOATS else np.float32), "F")
+        return Data(
+            rounded(rng.uniform(low, high, shaped(shape))).astype(np_type if dtype in FLOATS else np.float32), "F"
+        )
 
     def D(*shape):
         shape = shaped(shape)

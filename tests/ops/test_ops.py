@@ -1,11 +1,23 @@
 """Every op of the table: executors and layouts against NumPy, and gradients against finite differences in float64."""
 
+import dlc
 import numpy as np
 import pytest
 from executors import EXECUTORS
-from samples import DTYPES, FLOATS, LAYOUTS, MODE, SAMPLES, TOLERANCE, arguments, expected, function_of, numpy_of, to_tensor, walk
-
-import dlc
+from samples import (
+    DTYPES,
+    FLOATS,
+    LAYOUTS,
+    MODE,
+    SAMPLES,
+    TOLERANCE,
+    arguments,
+    expected,
+    function_of,
+    numpy_of,
+    to_tensor,
+    walk,
+)
 
 # What PyTorch refuses too.
 REFUSED = {("div", 1, "bool"), ("div", 2, "bool"), ("masked_fill", 0, "bool")}
@@ -14,7 +26,11 @@ WRAPPED_BOUNDS = {("clamp", 0, "u8"), ("hardtanh", 0, "u8")}
 # Reading depends on strides: other layouts raise or mean other elements.
 CONTIGUOUS_ONLY = {"view", "view_as", "as_strided"}
 # Operands that no gradient is defined for: class weights and running statistics.
-NOT_DIFFERENTIABLE = {"nll_loss": ["weight"], "cross_entropy": ["weight"], "batch_norm": ["running_mean", "running_var"]}
+NOT_DIFFERENTIABLE = {
+    "nll_loss": ["weight"],
+    "cross_entropy": ["weight"],
+    "batch_norm": ["running_mean", "running_var"],
+}
 KNOWN_DTYPE = {"arith": None, "to_bool": dlc.bool, "index": dlc.int64}
 
 
@@ -60,12 +76,17 @@ def compare(got, want, dtype, what):
         np.testing.assert_array_equal(values, want.astype(values.dtype), err_msg=what)
         return
     tolerance = TOLERANCE[dtype if dtype in FLOATS else "f32"]
-    np.testing.assert_allclose(values, want.astype(np.float64), rtol=tolerance, atol=tolerance, equal_nan=True, err_msg=what)
+    np.testing.assert_allclose(
+        values, want.astype(np.float64), rtol=tolerance, atol=tolerance, equal_nan=True, err_msg=what
+    )
 
 
 def check(row, dtype, layout, executor, length=None):
     args, kwargs = arguments(row, dtype, length)
-    args, kwargs = walk(args, lambda d: to_tensor(d, dtype, layout)), walk(kwargs, lambda d: to_tensor(d, dtype, layout))
+    args, kwargs = (
+        walk(args, lambda d: to_tensor(d, dtype, layout)),
+        walk(kwargs, lambda d: to_tensor(d, dtype, layout)),
+    )
     before = [a.clone() if isinstance(a, dlc.Tensor) else a for a in args]
     if (row["op"], row["index"], dtype) in REFUSED:
         with pytest.raises((RuntimeError, NotImplementedError)):

@@ -1,8 +1,7 @@
 """Gradients as Python sees them: accumulation, hooks, modes, higher derivatives, errors."""
 
-import pytest
-
 import dlc
+import pytest
 
 
 def leaf(*values):

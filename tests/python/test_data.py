@@ -1,8 +1,7 @@
 """Datasets and the loader."""
 
-import pytest
-
 import dlc
+import pytest
 from dlc.utils.data import DataLoader, Dataset, Subset, TensorDataset, random_split
 
 

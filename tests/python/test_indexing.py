@@ -1,9 +1,8 @@
 """Subscripts, reading and writing, against NumPy."""
 
+import dlc
 import numpy as np
 import pytest
-
-import dlc
 
 BASE = np.arange(60, dtype=np.int64).reshape(3, 4, 5)
 INDICES = [

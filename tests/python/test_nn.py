@@ -4,11 +4,10 @@ import copy
 import math
 from collections import OrderedDict
 
-import numpy as np
-import pytest
-
 import dlc
 import dlc.nn.functional as F
+import numpy as np
+import pytest
 from dlc import nn
 
 
@@ -28,13 +27,24 @@ class Net(nn.Module):
 def test_registration_and_walking():
     net = Net()
     assert [n for n, _ in net.named_parameters()] == ["scale", "fc.weight", "fc.bias", "norm.weight", "norm.bias"]
-    assert [n for n, _ in net.named_buffers()] == ["count", "cache", "norm.running_mean", "norm.running_var", "norm.num_batches_tracked"]
+    assert [n for n, _ in net.named_buffers()] == [
+        "count",
+        "cache",
+        "norm.running_mean",
+        "norm.running_var",
+        "norm.num_batches_tracked",
+    ]
     assert [n for n, _ in net.named_modules()] == ["", "fc", "norm"]
     assert [n for n, _ in net.named_children()] == ["fc", "norm"]
     assert net.get_parameter("fc.weight") is net.fc.weight and net.get_submodule("fc") is net.fc
     shared = nn.Module()
     shared.a, shared.b = net.fc, net.fc
-    assert len(list(shared.parameters())) == 2 and list(shared.state_dict()) == ["a.weight", "a.bias", "b.weight", "b.bias"]
+    assert len(list(shared.parameters())) == 2 and list(shared.state_dict()) == [
+        "a.weight",
+        "a.bias",
+        "b.weight",
+        "b.bias",
+    ]
 
 
 def test_assignment_rules():
@@ -54,7 +64,7 @@ def test_assignment_rules():
     with pytest.raises(KeyError):
         net.register_buffer("forward", dlc.ones(1))
     with pytest.raises(AttributeError):
-        net.missing
+        _ = net.missing
     net.plain = [1]
     assert net.plain == [1]
 
@@ -167,7 +177,11 @@ def test_containers():
     items = nn.ModuleList([nn.Linear(1, 1) for _ in range(3)])
     items.insert(0, nn.Identity())
     del items[1]
-    assert len(items) == 3 and isinstance(items[0], nn.Identity) and [n for n, _ in items.named_children()] == ["0", "1", "2"]
+    assert (
+        len(items) == 3
+        and isinstance(items[0], nn.Identity)
+        and [n for n, _ in items.named_children()] == ["0", "1", "2"]
+    )
     with pytest.raises(IndexError):
         items[3]
     table = nn.ModuleDict({"x": nn.ReLU()})
@@ -179,7 +193,10 @@ def test_containers():
 
 def test_repr():
     assert repr(nn.Linear(2, 3)) == "Linear(in_features=2, out_features=3, bias=True)"
-    assert repr(nn.Sequential(nn.ReLU(), nn.Dropout(0.1))) == "Sequential(\n  (0): ReLU()\n  (1): Dropout(p=0.1, inplace=False)\n)"
+    assert (
+        repr(nn.Sequential(nn.ReLU(), nn.Dropout(0.1)))
+        == "Sequential(\n  (0): ReLU()\n  (1): Dropout(p=0.1, inplace=False)\n)"
+    )
 
 
 def test_linear_and_initial_range():
@@ -189,7 +206,9 @@ def test_linear_and_initial_range():
     for p in layer.parameters():
         assert p.abs().max().item() <= bound and p.abs().max().item() > 0.8 * bound
     x = dlc.rand(7, 100)
-    assert np.allclose(layer(x).detach().numpy(), x.numpy() @ layer.weight.detach().numpy().T + layer.bias.detach().numpy(), atol=1e-5)
+    assert np.allclose(
+        layer(x).detach().numpy(), x.numpy() @ layer.weight.detach().numpy().T + layer.bias.detach().numpy(), atol=1e-5
+    )
 
 
 def test_conv_pool_flatten():
@@ -212,7 +231,9 @@ def test_batch_norm_statistics():
     x = dlc.tensor([[1.0, 10.0], [3.0, 30.0]])
     y = norm(x)
     assert np.allclose(y.detach().numpy(), [[-1, -1], [1, 1]], atol=1e-4)
-    assert np.allclose(norm.running_mean.numpy(), [0.2, 2.0]) and np.allclose(norm.running_var.numpy(), [0.9 + 0.1 * 2, 0.9 + 0.1 * 200])
+    assert np.allclose(norm.running_mean.numpy(), [0.2, 2.0]) and np.allclose(
+        norm.running_var.numpy(), [0.9 + 0.1 * 2, 0.9 + 0.1 * 200]
+    )
     assert norm.num_batches_tracked.item() == 1
     norm.eval()
     assert np.allclose(norm(x)[0, 0].item(), (1 - 0.2) / math.sqrt(1.1 + 1e-5)) and norm.num_batches_tracked.item() == 1
@@ -282,16 +303,24 @@ def test_losses():
     assert nn.CrossEntropyLoss()(x, target).item() == pytest.approx(0.267573, abs=1e-5)
     assert nn.CrossEntropyLoss(reduction="sum")(x, target).item() == pytest.approx(2 * 0.267573, abs=2e-5)
     assert nn.CrossEntropyLoss(ignore_index=1)(x, target).item() == pytest.approx(0.070775, abs=1e-5)
-    assert nn.NLLLoss()(F.log_softmax(x, 1), target).item() == pytest.approx(nn.CrossEntropyLoss()(x, target).item(), abs=1e-6)
+    assert nn.NLLLoss()(F.log_softmax(x, 1), target).item() == pytest.approx(
+        nn.CrossEntropyLoss()(x, target).item(), abs=1e-6
+    )
     soft = F.one_hot(target, 3).float()
     assert nn.CrossEntropyLoss()(x, soft).item() == pytest.approx(nn.CrossEntropyLoss()(x, target).item(), abs=1e-6)
-    assert nn.MSELoss()(x, x + 2).item() == 4 and nn.L1Loss()(x, x + 2).item() == 2 and nn.SmoothL1Loss()(x, x + 2).item() == 1.5
+    assert (
+        nn.MSELoss()(x, x + 2).item() == 4
+        and nn.L1Loss()(x, x + 2).item() == 2
+        and nn.SmoothL1Loss()(x, x + 2).item() == 1.5
+    )
     p, t = dlc.tensor([0.2, 0.9]), dlc.tensor([0.0, 1.0])
     want = -(math.log(0.8) + math.log(0.9)) / 2
     assert nn.BCELoss()(p, t).item() == pytest.approx(want, abs=1e-6)
     assert nn.BCEWithLogitsLoss()((p / (1 - p)).log(), t).item() == pytest.approx(want, abs=1e-6)
     q = dlc.tensor([[0.25, 0.75]])
-    assert nn.KLDivLoss(reduction="batchmean")(dlc.tensor([[0.5, 0.5]]).log(), q).item() == pytest.approx(0.130812, abs=1e-5)
+    assert nn.KLDivLoss(reduction="batchmean")(dlc.tensor([[0.5, 0.5]]).log(), q).item() == pytest.approx(
+        0.130812, abs=1e-5
+    )
     with pytest.raises(ValueError):
         F.mse_loss(x, x, reduction="median")
 
@@ -311,7 +340,11 @@ def test_clip_grad_norm():
     a, b = nn.Parameter(dlc.zeros(2)), nn.Parameter(dlc.zeros(1))
     a.grad, b.grad = dlc.tensor([3.0, 0.0]), dlc.tensor([4.0])
     total = nn.utils.clip_grad_norm_([a, b], 1.0)
-    assert total.item() == pytest.approx(5) and np.allclose(a.grad.numpy(), [0.6, 0], atol=1e-5) and np.allclose(b.grad.numpy(), [0.8], atol=1e-5)
+    assert (
+        total.item() == pytest.approx(5)
+        and np.allclose(a.grad.numpy(), [0.6, 0], atol=1e-5)
+        and np.allclose(b.grad.numpy(), [0.8], atol=1e-5)
+    )
     nn.utils.clip_grad_norm_([a, b], 10.0)
     assert np.allclose(b.grad.numpy(), [0.8], atol=1e-5)
     nn.utils.clip_grad_value_([a, b], 0.5)
@@ -339,5 +372,10 @@ def test_init():
 
 def test_parameter():
     p = nn.Parameter(dlc.ones(2))
-    assert isinstance(p, dlc.Tensor) and p.requires_grad and p.is_leaf and repr(p).startswith("Parameter containing:\ntensor(")
+    assert (
+        isinstance(p, dlc.Tensor)
+        and p.requires_grad
+        and p.is_leaf
+        and repr(p).startswith("Parameter containing:\ntensor(")
+    )
     assert not nn.Parameter(dlc.ones(2), requires_grad=False).requires_grad and type(p * 2) is dlc.Tensor

@@ -2,10 +2,9 @@
 
 import math
 
+import dlc
 import numpy as np
 import pytest
-
-import dlc
 from dlc import nn, optim
 
 
@@ -90,7 +89,9 @@ def test_adamw_and_changing_rate():
 def test_state_is_made_at_construction():
     p = nn.Parameter(dlc.ones(2))
     optimizer = optim.Adam([p])
-    assert set(optimizer.state[p]) == {"step", "exp_avg", "exp_avg_sq"} and isinstance(optimizer.state[p]["step"], dlc.Tensor)
+    assert set(optimizer.state[p]) == {"step", "exp_avg", "exp_avg_sq"} and isinstance(
+        optimizer.state[p]["step"], dlc.Tensor
+    )
     assert "momentum_buffer" in optim.SGD([p], momentum=0.9).state[p]
 
 

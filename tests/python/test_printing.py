@@ -1,8 +1,7 @@
 """repr and str of tensors, as PyTorch writes them."""
 
-import pytest
-
 import dlc
+import pytest
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,9 @@ import pickle
 import threading
 import weakref
 
+import dlc
 import numpy as np
 import pytest
-
-import dlc
 
 
 def test_creation_from_nested_data():
@@ -142,15 +141,28 @@ def test_conversion_methods():
     t = dlc.tensor([1.5, -2.5])
     assert t.int().dtype == dlc.int32 and t.long().tolist() == [1, -2] and t.bool().tolist() == [True, True]
     assert t.half().dtype == dlc.float16 and t.bfloat16().dtype == dlc.bfloat16 and t.double().dtype == dlc.float64
-    assert t.to("cpu") is t and t.to(dtype=dlc.float64).dtype == dlc.float64 and t.to(dlc.zeros(1, dtype=dlc.int8)).dtype == dlc.int8
+    assert (
+        t.to("cpu") is t
+        and t.to(dtype=dlc.float64).dtype == dlc.float64
+        and t.to(dlc.zeros(1, dtype=dlc.int8)).dtype == dlc.int8
+    )
     assert t.to(dlc.float32, copy=True) is not t
-    assert t.type() == "dlc.FloatTensor" and t.type(dlc.int16).dtype == dlc.int16 and t.type_as(t.long()).dtype == dlc.int64
+    assert (
+        t.type() == "dlc.FloatTensor"
+        and t.type(dlc.int16).dtype == dlc.int16
+        and t.type_as(t.long()).dtype == dlc.int64
+    )
 
 
 def test_cuda_is_a_clear_error():
     assert not dlc.cuda.is_available()
     assert dlc.device("cuda:1").index == 1
-    for attempt in (lambda: dlc.zeros(2, device="cuda"), lambda: dlc.zeros(2).to("cuda"), lambda: dlc.zeros(2).cuda(), lambda: dlc.tensor(1, device="cuda")):
+    for attempt in (
+        lambda: dlc.zeros(2, device="cuda"),
+        lambda: dlc.zeros(2).to("cuda"),
+        lambda: dlc.zeros(2).cuda(),
+        lambda: dlc.tensor(1, device="cuda"),
+    ):
         with pytest.raises(RuntimeError, match="cuda"):
             attempt()
     with pytest.raises(RuntimeError, match="unknown device"):
@@ -272,17 +284,40 @@ def test_copies():
 
 def test_new_and_like():
     t = dlc.zeros(2, 3, dtype=dlc.float64)
-    assert t.new_ones(4).dtype == dlc.float64 and t.new_zeros((1, 2)).shape == (1, 2) and t.new_full((2,), 3).tolist() == [3, 3]
+    assert (
+        t.new_ones(4).dtype == dlc.float64
+        and t.new_zeros((1, 2)).shape == (1, 2)
+        and t.new_full((2,), 3).tolist() == [3, 3]
+    )
     assert t.new_tensor([1]).dtype == dlc.float64 and dlc.ones_like(t, dtype=dlc.int8).dtype == dlc.int8
 
 
 def test_operators():
     t = dlc.tensor([5.0, -3.0])
-    assert (2 - t).tolist() == [-3, 5] and (1 / t).tolist() == pytest.approx([0.2, -1 / 3]) and (2**t).tolist() == [32, 0.125]
-    assert (t // 2).tolist() == [2, -2] and (t % 3).tolist() == [2, 0] and (-t).tolist() == [-5, 3] and abs(t).tolist() == [5, 3]
+    assert (
+        (2 - t).tolist() == [-3, 5]
+        and (1 / t).tolist() == pytest.approx([0.2, -1 / 3])
+        and (2**t).tolist() == [32, 0.125]
+    )
+    assert (
+        (t // 2).tolist() == [2, -2]
+        and (t % 3).tolist() == [2, 0]
+        and (-t).tolist() == [-5, 3]
+        and abs(t).tolist() == [5, 3]
+    )
     i = dlc.tensor([6, 3])
-    assert (i & 2).tolist() == [2, 2] and (i | 1).tolist() == [7, 3] and (i ^ 5).tolist() == [3, 6] and (~i).tolist() == [-7, -4]
-    assert (i << 1).tolist() == [12, 6] and (i >> 1).tolist() == [3, 1] and (7 % i).tolist() == [1, 1] and (20 // i).tolist() == [3, 6]
+    assert (
+        (i & 2).tolist() == [2, 2]
+        and (i | 1).tolist() == [7, 3]
+        and (i ^ 5).tolist() == [3, 6]
+        and (~i).tolist() == [-7, -4]
+    )
+    assert (
+        (i << 1).tolist() == [12, 6]
+        and (i >> 1).tolist() == [3, 1]
+        and (7 % i).tolist() == [1, 1]
+        and (20 // i).tolist() == [3, 6]
+    )
     assert (t > 0).tolist() == [True, False] and (3 > i).tolist() == [False, False]
     m = dlc.eye(2)
     assert (m @ t).tolist() == [5, -3]

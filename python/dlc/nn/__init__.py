@@ -1,5 +1,6 @@
 """Layers, losses and containers."""
 
+# ruff: noqa: F401, F403 (re-exports)
 from dlc.nn import functional, init, utils
 from dlc.nn.activations import *  # noqa: F403
 from dlc.nn.containers import ModuleDict, ModuleList, ParameterList, Sequential

@@ -121,7 +121,9 @@ class Hardtanh(Module):
         self.inplace = inplace
 
     def forward(self, input):
-        return input.clamp_(self.min_val, self.max_val) if self.inplace else F.hardtanh(input, self.min_val, self.max_val)
+        return (
+            input.clamp_(self.min_val, self.max_val) if self.inplace else F.hardtanh(input, self.min_val, self.max_val)
+        )
 
     def extra_repr(self):
         return f"min_val={self.min_val}, max_val={self.max_val}"

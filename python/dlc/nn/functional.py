@@ -57,7 +57,9 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """Rows of `weight` chosen by `input`; the row `padding_idx` gets no gradient."""
     if max_norm is not None or scale_grad_by_freq or sparse:
-        raise NotImplementedError("embedding: `max_norm`, `scale_grad_by_freq` and `sparse` are not supported\nleave them out")
+        raise NotImplementedError(
+            "embedding: `max_norm`, `scale_grad_by_freq` and `sparse` are not supported\nleave them out"
+        )
     if padding_idx is not None and padding_idx < 0:
         padding_idx += weight.shape[0]
     return _C.nn_functional.embedding(input, weight, padding_idx)
@@ -114,7 +116,9 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """The loss of probabilities against targets in [0, 1]."""
-    return _C.nn_functional.binary_cross_entropy(input, target, weight, _legacy_reduction(size_average, reduce, reduction))
+    return _C.nn_functional.binary_cross_entropy(
+        input, target, weight, _legacy_reduction(size_average, reduce, reduction)
+    )
 
 
 def binary_cross_entropy_with_logits(

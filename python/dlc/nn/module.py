@@ -3,7 +3,8 @@
 import itertools
 from collections import OrderedDict, namedtuple
 
-from dlc._C import Tensor, dtype as _dtype, no_grad
+from dlc._C import Tensor, no_grad
+from dlc._C import dtype as _dtype
 from dlc.nn.parameter import Buffer, Parameter
 
 _hook_ids = itertools.count()
@@ -120,7 +121,9 @@ class Module:
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
         """Calls `hook(module, args, output)` after forward; it may return another output."""
-        handle = RemovableHandle(self._forward_hooks, self._forward_hooks_with_kwargs, self._forward_hooks_always_called)
+        handle = RemovableHandle(
+            self._forward_hooks, self._forward_hooks_with_kwargs, self._forward_hooks_always_called
+        )
         self._forward_hooks[handle.id] = hook
         if with_kwargs:
             self._forward_hooks_with_kwargs[handle.id] = True
@@ -152,16 +155,22 @@ class Module:
         """Adds a parameter (or None) under `name`."""
         self._check_name(name, "parameter", self._parameters)
         if param is not None and not isinstance(param, Parameter):
-            raise TypeError(f"cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter or None required)")
+            raise TypeError(
+                f"cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter or None required)"
+            )
         if param is not None and param.grad_fn is not None:
-            raise ValueError(f"cannot assign a non-leaf tensor to parameter '{name}'\nmake it inside forward, or detach it")
+            raise ValueError(
+                f"cannot assign a non-leaf tensor to parameter '{name}'\nmake it inside forward, or detach it"
+            )
         self._parameters[name] = param
 
     def register_buffer(self, name, tensor, persistent=True):
         """Adds a tensor that is state but no parameter; non-persistent ones stay out of state_dict."""
         self._check_name(name, "buffer", self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None required)")
+            raise TypeError(
+                f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None required)"
+            )
         self._buffers[name] = tensor
         if persistent:
             self._non_persistent_buffers_set.discard(name)
@@ -183,7 +192,7 @@ class Module:
         if not isinstance(name, str):
             raise TypeError(f"the {kind} name must be a string, not {type(name).__name__}")
         if "." in name:
-            raise KeyError(f"the {kind} name can't contain \".\": {name!r}")
+            raise KeyError(f'the {kind} name can\'t contain ".": {name!r}')
         if name == "":
             raise KeyError(f'the {kind} name can\'t be empty string ""')
         if hasattr(self, name) and name not in own:
@@ -217,15 +226,21 @@ class Module:
             members["_modules"][name] = value
         elif parameters is not None and name in parameters:
             if value is not None:
-                raise TypeError(f"cannot assign '{type(value).__name__}' as parameter '{name}' (nn.Parameter or None expected)")
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as parameter '{name}' (nn.Parameter or None expected)"
+                )
             parameters[name] = None
         elif parameters is not None and name in members["_modules"]:
             if value is not None:
-                raise TypeError(f"cannot assign '{type(value).__name__}' as child module '{name}' (nn.Module or None expected)")
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as child module '{name}' (nn.Module or None expected)"
+                )
             members["_modules"][name] = None
         elif parameters is not None and name in members["_buffers"]:
             if value is not None and not isinstance(value, Tensor):
-                raise TypeError(f"cannot assign '{type(value).__name__}' as buffer '{name}' (dlc.Tensor or None expected)")
+                raise TypeError(
+                    f"cannot assign '{type(value).__name__}' as buffer '{name}' (dlc.Tensor or None expected)"
+                )
             members["_buffers"][name] = value
         else:
             super().__setattr__(name, value)

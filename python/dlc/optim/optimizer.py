@@ -12,7 +12,9 @@ class Optimizer:
 
     def __init__(self, params, defaults):
         if isinstance(params, Tensor):
-            raise TypeError(f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {type(params).__name__}")
+            raise TypeError(
+                f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {type(params).__name__}"
+            )
         self.defaults = defaults
         self.state = defaultdict(dict)
         self.param_groups = []
@@ -97,7 +99,9 @@ class Optimizer:
         for group in self.param_groups:
             for p in group["params"]:
                 index.setdefault(id(p), len(index))
-            groups.append({**{k: v for k, v in group.items() if k != "params"}, "params": [index[id(p)] for p in group["params"]]})
+            groups.append(
+                {**{k: v for k, v in group.items() if k != "params"}, "params": [index[id(p)] for p in group["params"]]}
+            )
         state = {index[id(p)]: values for p, values in self.state.items() if id(p) in index}
         return {"state": state, "param_groups": groups}
 
@@ -107,7 +111,9 @@ class Optimizer:
         if len(saved) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(s["params"]) != len(g["params"]) for s, g in zip(saved, self.param_groups, strict=True)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
         params = {}
         for s, group in zip(saved, self.param_groups, strict=True):
             params.update(zip(s["params"], group["params"], strict=True))

@@ -157,7 +157,9 @@ def default_collate(batch):
         return [default_collate(list(column)) for column in zip(*batch, strict=True)]
     if hasattr(first, "__array__"):
         return _C.stack([_C.as_tensor(sample) for sample in batch], 0)
-    raise TypeError(f"default_collate: batch must contain tensors, numbers, dicts or lists; found {type(first).__name__}")
+    raise TypeError(
+        f"default_collate: batch must contain tensors, numbers, dicts or lists; found {type(first).__name__}"
+    )
 
 
 class DataLoader:
@@ -173,7 +175,9 @@ class DataLoader:
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-            raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
+            raise ValueError(
+                "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
+            )
         if sampler is None:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         self.dataset = dataset
