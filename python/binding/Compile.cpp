@@ -109,7 +109,12 @@ PyObject *callCompiled(PyObject *self, PyObject *const *args, size_t nargs, PyOb
     region.emplace(c->compiled);
     Obj result(PyObject_Vectorcall(function.get(), args, nargs, kwnames));
     if (!result) {
+      // An op recorded before the exception that fails now would have raised first, had it run when it was called.
       SavedError keep;
+      {
+        ReleaseGil release;
+        region->finish();
+      }
       region.reset();
       return nullptr;
     }

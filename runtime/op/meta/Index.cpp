@@ -61,9 +61,17 @@ void requireVector(const char *op, const TensorMeta &index) {
 }
 } // namespace
 
+namespace {
+/// A 0-d tensor counts as one with a single position.
+void requireOneForScalar(const char *op, const TensorMeta &self, const TensorMeta &index) {
+  DLC_REQUIRE(self.dim() > 0 || index.numel() == 1, Runtime, op, ": `index` has ", index.numel(), " elements but `self` is 0-d\ngive one index, or make `self` 1-d");
+}
+} // namespace
+
 void indexSelectMeta(const IndexSelectArgs<TensorMeta> &a, MetaResult &r) {
   int64_t d = wrapDim("index_select", "dim", a.dim, a.self);
   requireVector("index_select", a.index);
+  requireOneForScalar("index_select", a.self, a.index);
   Dims sizes = a.self.sizes;
   if (!sizes.empty())
     sizes[d] = a.index.numel();
@@ -73,6 +81,7 @@ void indexSelectMeta(const IndexSelectArgs<TensorMeta> &a, MetaResult &r) {
 void indexAddMeta(const IndexAddArgs<TensorMeta> &a, MetaResult &r) {
   int64_t d = wrapDim("index_add", "dim", a.dim, a.self);
   requireVector("index_add", a.index);
+  requireOneForScalar("index_add", a.self, a.index);
   requireSameDType("index_add", "self", a.self, "source", a.source);
   Dims want = a.self.sizes;
   if (!want.empty())
