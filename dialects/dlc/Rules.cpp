@@ -1,5 +1,6 @@
 // The third kind of value that rules are instantiated for, beside tensors and recorded values.
 #include "dialects/dlc/Rules.h"
+#include "runtime/op/Ops.h"
 #include "runtime/rules/Decompositions.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -53,6 +54,25 @@ Value materialize(OpBuilder &b, Location loc, const Number &n) {
   if (n.category() == Category::Int)
     return b.create<arith::ConstantOp>(loc, b.getI64IntegerAttr(n.toInt()));
   return b.create<arith::ConstantOp>(loc, b.getBoolAttr(n.toBool()));
+}
+
+/// A number where the record wants a tensor (`1 - x`): a 0-d tensor that lifts nobody and loses no digit that a double
+/// operand beside it keeps. Kinds that take numbers get the number.
+static Value numberOperand(Scope &s, const Number &n, ParamKind kind, Span<const Arg<Val>> args) {
+  Value number = materialize(s.b, s.loc, n);
+  if (kind == ParamKind::TN || kind == ParamKind::TNOpt)
+    return number;
+  DType type = n.isFloat() ? DType::F32 : n.dtype();
+  for (const Arg<Val> &a : args)
+    for (const Val &v : a.values())
+      if (n.isFloat() && v.value && dtypeOf(v.value) == DType::F64)
+        type = DType::F64;
+  const OpInfo &full = opInfo(OpId::Full);
+  OpParts parts;
+  parts.operands.resize(full.params.size());
+  parts.operands[1].push_back(number);
+  parts.attributes.push_back(s.b.getNamedAttr("dtype", TypeAttr::get(elementType(type, s.b.getContext()))));
+  return createOp(s.b, s.loc, full, parts)->getResult(0);
 }
 
 bool isDefined(const Val &v) { return v.value || v.number; }
@@ -127,7 +147,7 @@ void Builder<ir::Val>::call(const OpInfo &op, Span<const Arg<ir::Val>> args, Sma
     else
       for (const ir::Val &v : a.values())
         operands.push_back(v.value    ? v.value
-                           : v.number ? ir::materialize(s.b, s.loc, *v.number)
+                           : v.number ? ir::numberOperand(s, *v.number, op.params[i].kind, args)
                                       : s.b.create<ir::NoneOp>(s.loc, s.b.getNoneType()).getResult());
   }
   Operation *created = ir::createOp(s.b, s.loc, op, parts);

@@ -2,6 +2,10 @@
 #include "compiler/pipeline/Pipelines.h"
 #include "frontend/import/Import.h"
 #include "frontend/import/Install.h"
+#include "dialects/dlc/DlcDialect.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dlc {
 namespace {
@@ -26,8 +30,15 @@ private:
 std::shared_ptr<CompiledGraph> compileGraph(const Graph &graph, const BackendOptions &options) {
   compiler::CompileOptions compileOptions = compiler::CompileOptions::fromKnobs();
   compileOptions.name = options.name;
-  std::unique_ptr<mlir::MLIRContext> context = compiler::makeContext();
-  mlir::OwningOpRef<mlir::ModuleOp> module = importGraph(context.get(), graph, options);
+  static const mlir::DialectRegistry *registry = [] {
+    auto *r = new mlir::DialectRegistry;
+    compiler::registerCompilerDialects(*r);
+    return r;
+  }();
+  // A context a graph: nothing of one outlives its compilation, and threads share nothing.
+  mlir::MLIRContext context(*registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<ir::DlcDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::affine::AffineDialect>();
+  mlir::OwningOpRef<mlir::ModuleOp> module = importGraph(&context, graph, options);
   return std::make_shared<Compiled>(compiler::compileModule(*module, compileOptions));
 }
 

@@ -244,7 +244,29 @@ void Recorder::released(Storage &storage) {
   --liveDeferred_;
 }
 
-Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, std::vector<GVal> &held) {
+namespace {
+bool isNumber(const Tensor &t) { return t.isWrapped() && !t.storage().lazy(); }
+
+/// What a float number becomes among these operands: it must not lift them, nor lose digits that they keep.
+DType floatTypeAmong(Span<const Arg<Tensor>> args) {
+  for (const Arg<Tensor> &a : args)
+    for (const Tensor &t : a.values())
+      if (t.defined() && !t.isWrapped() && t.dtype() == DType::F64)
+        return DType::F64;
+  return defaultDType();
+}
+} // namespace
+
+/// A number in the place of a tensor (`1 - x`), as a 0-d tensor made from a number operand.
+int32_t Recorder::numberTensor(const Tensor &t, DType floatType) {
+  Number n = t.item();
+  Arg<GVal> args[4] = {Arg<GVal>::ofDims(Span<const Dim>()), Arg<GVal>::number(graph_.addNumber(n)),
+                       Arg<GVal>::ofDType(n.isFloat() ? floatType : n.dtype()), Arg<GVal>()};
+  SmallVec<TensorMeta, 3> metas;
+  return node(opInfo(OpId::Full), args, metas);
+}
+
+Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, DType floatType, std::vector<GVal> &held) {
   Arg<GVal> g;
   g.tag = a.tag;
   g.dtype = a.dtype;
@@ -252,14 +274,14 @@ Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, std::vector<GV
   g.i = a.i;
   g.num = a.num;
   g.dim = a.dim;
-  if (a.tag == ArgTag::Value && a.value->defined() && a.value->isWrapped() && !a.value->storage().lazy() &&
+  if (a.tag == ArgTag::Value && a.value->defined() && isNumber(*a.value) &&
       (kind == ParamKind::TN || kind == ParamKind::TNOpt)) {
     g.tag = ArgTag::Num;
     g.num = graph_.addNumber(a.value->item());
   } else if (a.tag == ArgTag::Value || a.tag == ArgTag::ValueList) {
     size_t at = held.size();
     for (const Tensor &t : a.values())
-      held.push_back(t.defined() ? GVal{valueOf(t)} : GVal{});
+      held.push_back(!t.defined() ? GVal{} : GVal{isNumber(t) ? numberTensor(t, floatType) : valueOf(t)});
     g.value = held.data() + at;
   } else if (a.tag == ArgTag::Num) {
     g.num = graph_.addNumber(a.num);
@@ -311,7 +333,7 @@ void Recorder::recordView(const OpInfo &op, Span<const Arg<Tensor>> args, SmallV
     held.reserve(args[0].values().size());
     SmallVec<Arg<GVal>, 12> gargs;
     for (size_t i = 0; i < args.size(); ++i)
-      gargs.push_back(i == 0 ? Arg<GVal>() : convert(args[i], op.params[i].kind, held));
+      gargs.push_back(i == 0 ? Arg<GVal>() : convert(args[i], op.params[i].kind, DType::F32, held));
     GVal v{from};
     gargs[0] = Arg<GVal>::of(v);
     SmallVec<TensorMeta, 3> nodeMetas;
@@ -339,8 +361,9 @@ void Recorder::record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<T
     count += a.values().size();
   held.reserve(count);
   SmallVec<Arg<GVal>, 12> gargs;
+  DType floatType = floatTypeAmong(args);
   for (size_t i = 0; i < args.size(); ++i)
-    gargs.push_back(convert(args[i], op.params[i].kind, held));
+    gargs.push_back(convert(args[i], op.params[i].kind, floatType, held));
   if (op.has(kRandom))
     for (size_t i = 0; i < args.size(); ++i)
       if (args[i].tag == ArgTag::Rng) {

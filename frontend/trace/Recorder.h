@@ -86,7 +86,8 @@ private:
   void recordView(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs);
   void runRule(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
   void runNow(FlushReason reason, const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
-  Arg<GVal> convert(const Arg<Tensor> &a, ParamKind kind, std::vector<GVal> &values);
+  int32_t numberTensor(const Tensor &t, DType floatType);
+  Arg<GVal> convert(const Arg<Tensor> &a, ParamKind kind, DType floatType, std::vector<GVal> &values);
   void castTo(SmallVec<TensorMeta, 3> &metas, int32_t &value, DType dtype);
   void reset();
 

@@ -1,6 +1,7 @@
 // dlc.compile as Python sees it: a callable that runs a function inside a recording region, and where that stands in
 // the user's code. The rest (what to wrap, Modules) is python/dlc/compiler.
 #include "frontend/compile/Compile.h"
+#include "frontend/import/Install.h"
 #include "python/binding/Internal.h"
 #include <frameobject.h>
 #include <mutex>
@@ -256,6 +257,7 @@ PyMethodDef functions[] = {{"_compile_stats", statsFn, METH_NOARGS, nullptr},
 
 void initCompile(PyObject *module) {
   installCompile();
+  installCompiler();
   setLocator({mark, describeMark});
   compiledType = reinterpret_cast<PyTypeObject *>(Obj::check(PyType_FromSpec(&compiledSpec)).release());
   if (PyModule_AddObjectRef(module, "_Compiled", reinterpret_cast<PyObject *>(compiledType)) < 0 ||
