@@ -1,12 +1,14 @@
 // The pipeline has what our loops need and nothing else: the vectorisers are off, since kernels are vectors already.
 // Compared with default<O2> it takes a seventh of the time for the same speed of the code.
 #include "compiler/cpu/CodeGen.h"
+#include "compiler/lower/Schedule.h"
 
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/PassManager.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/SubtargetFeature.h"
@@ -34,6 +36,10 @@ static void initialiseX86() {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    // Addresses are base + index already; strength reduction of them took a sixth of the compile time for nothing.
+    auto &options = cl::getRegisteredOptions();
+    if (auto it = options.find("disable-lsr"); it != options.end())
+      static_cast<cl::opt<bool> *>(it->second)->setValue(true);
   });
 }
 
@@ -51,7 +57,7 @@ const CpuTarget &CpuTarget::host() {
     for (const std::string &name : names)
       features.AddFeature(name);
     t.features = features.getString();
-    t.hasAvx512 = host.lookup("avx512f") && host.lookup("avx512vl") && host.lookup("avx512bw");
+    t.vectorBits = hostVectorBits();
     return t;
   }();
   return target;

@@ -16,7 +16,6 @@ namespace dlc::compiler {
 struct CpuTarget {
   std::string triple, cpu, features;
   unsigned vectorBits = 256; ///< widest registers that code should use
-  bool hasAvx512 = false;
 
   /// Returns this machine.
   static const CpuTarget &host();
@@ -25,7 +24,6 @@ struct CpuTarget {
 /// Compiles modules; one for each thread.
 class CodeGen {
 public:
-  /// `wide`: may use 512-bit registers.
   static llvm::Expected<std::unique_ptr<CodeGen>> create(const CpuTarget &target);
   ~CodeGen();
 

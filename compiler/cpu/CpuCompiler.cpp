@@ -165,7 +165,7 @@ void CpuCompiler::buildOne(Job &job, Worker &worker) {
 }
 
 llvm::Expected<std::string> CpuCompiler::assembly(FuncOp kernel) {
-  if (auto schedule = completeSchedule(kernel))
+  if (auto schedule = completeSchedule(kernel, options_.target.vectorBits))
     kernel.setScheduleAttr(schedule);
   std::unique_ptr<Worker> worker = takeWorker();
   auto codeGen = CodeGen::create(options_.target);
@@ -253,7 +253,7 @@ llvm::Expected<std::vector<CompiledKernel>> CpuCompiler::compile(llvm::ArrayRef<
     ScopedDiagnosticHandler handler(kernel.getContext(), [&](Diagnostic &diagnostic) {
       llvm::raw_string_ostream(diagnostics) << diagnostic << "\n";
     });
-    auto schedule = completeSchedule(kernel);
+    auto schedule = completeSchedule(kernel, options_.target.vectorBits);
     if (!schedule)
       return asError(diagnostics);
     kernel.setScheduleAttr(schedule);

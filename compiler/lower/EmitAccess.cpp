@@ -115,19 +115,22 @@ bool KernelEmitter::addLinearIndex(const Access &access, unsigned result, Addres
   Value shared;
   int64_t laneCoefficient = 0;
   auto add = [&](Value x, int64_t c) { shared = addI(shared, c == 1 ? x : mulI(x, constant(i64(), c))); };
+  for (auto [i, c] : llvm::enumerate(linear.dims))
+    if (useLanes() && static_cast<int>(access.dims[i]) == plan_.vecDim)
+      laneCoefficient += c;
+  bool neighbours = laneCoefficient == 1 && staticStride == 1;
+  bool apart = neighbours && !bounded && !address.addsLane;
   for (auto [i, c] : llvm::enumerate(linear.dims)) {
     bool isLaneDim = useLanes() && static_cast<int>(access.dims[i]) == plan_.vecDim;
-    if (isLaneDim)
-      laneCoefficient += c;
-    if (c)
+    if (c && !(isLaneDim && apart))
       add(isLaneDim ? lanes_.base[access.copy] : dimIv_[access.dims[i]], c);
   }
+  address.addsLane |= apart;
   for (auto [i, c] : llvm::enumerate(linear.syms))
     if (c)
       add(access.syms[i], c);
   if (linear.constant || !shared)
     shared = addI(shared, constant(i64(), linear.constant));
-  bool neighbours = laneCoefficient == 1 && staticStride == 1;
   if (bounded && laneCoefficient) {
     if (!neighbours || access.bound != Bound::pad)
       return false;
@@ -210,14 +213,22 @@ void KernelEmitter::raise(Value condition, int64_t code) {
   });
 }
 
-Value KernelEmitter::pointer(const Address &address) {
-  return b_.create<LLVM::GEPOp>(loc_, ptr(), address.element, address.buffer, ValueRange{address.offset});
+Value KernelEmitter::pointer(const Address &address, unsigned copy) {
+  auto step = [&](Value from, LLVM::GEPArg index) -> Value {
+    return b_.create<LLVM::GEPOp>(loc_, ptr(), address.element, from, ArrayRef<LLVM::GEPArg>{index});
+  };
+  Value result = step(address.buffer, address.offset);
+  if (!address.addsLane)
+    return result;
+  result = step(result, lanes_.iv);
+  return copy ? step(result, static_cast<int32_t>(copy * width_)) : result;
 }
 
 // Pointers of the lanes; those outside `mask` point at the integer arguments, which are always readable.
-Value KernelEmitter::lanePointers(const Address &address, Value mask) {
+Value KernelEmitter::lanePointers(const Address &address, unsigned copy, Value mask) {
   Type vector = LLVM::LLVMFixedVectorType::get(ptr(), width_);
-  Value offsets = addI(splat(address.offset), address.lanes);
+  Value shared = address.addsLane ? addI(address.offset, lanes_.base[copy]) : address.offset;
+  Value offsets = addI(splat(shared), address.lanes);
   Value pointers = b_.create<LLVM::GEPOp>(loc_, vector, address.element, address.buffer, ValueRange{offsets});
   if (!mask)
     return pointers;
@@ -243,11 +254,11 @@ Value KernelEmitter::loadVector(const Address &address, unsigned copy, Value pad
   Value other = pad ? splat(pad) : constant(vector, 0);
   if (!address.isContiguous()) {
     Value all = constant(lanesOf(i1()), 1);
-    Value pointers = lanePointers(address, mask);
+    Value pointers = lanePointers(address, copy, mask);
     Value loaded = b_.create<LLVM::masked_gather>(loc_, vector, pointers, all, ValueRange{}, align);
     return mask ? b_.create<arith::SelectOp>(loc_, mask, loaded, other).getResult() : loaded;
   }
-  Value from = pointer(address);
+  Value from = pointer(address, copy);
   if (!mask)
     return b_.create<LLVM::LoadOp>(loc_, vector, from, align);
   if (!lanes_.full || address.ok)
@@ -270,7 +281,7 @@ Value KernelEmitter::load(const Address &address, unsigned copy, Value pad) {
   }
   if (perLane)
     return loadVector(address, copy, pad);
-  Value from = pointer(address);
+  Value from = pointer(address, copy);
   if (address.ok)
     from = b_.create<LLVM::SelectOp>(loc_, address.ok, from, ints_);
   Value loaded = b_.create<LLVM::LoadOp>(loc_, address.element, from, alignOf(address.element));
@@ -335,17 +346,17 @@ void KernelEmitter::store(const Address &address, unsigned copy, Value value) {
   unsigned align = alignOf(address.element);
   bool perLane = address.neighbours || address.lanes;
   if (!perLane) {
-    when(address.ok, [&] { b_.create<LLVM::StoreOp>(loc_, value, pointer(address), align); });
+    when(address.ok, [&] { b_.create<LLVM::StoreOp>(loc_, value, pointer(address, copy), align); });
     return;
   }
   value = splat(value);
   Value mask = maskOf(address);
   if (!address.isContiguous()) {
     Value lanes = mask ? mask : constant(lanesOf(i1()), 1);
-    b_.create<LLVM::masked_scatter>(loc_, value, lanePointers(address, Value()), lanes, align);
+    b_.create<LLVM::masked_scatter>(loc_, value, lanePointers(address, copy, Value()), lanes, align);
     return;
   }
-  Value to = pointer(address);
+  Value to = pointer(address, copy);
   if (!mask) {
     b_.create<LLVM::StoreOp>(loc_, value, to, align);
   } else if (!lanes_.full || address.ok) {

@@ -261,6 +261,7 @@ void KernelEmitter::emitLaneLoop(LoopNode &node, Value lo, Value hi) {
   buildLoop(node, lo, middle, step, [&](Value iv) {
     lanes_.open = true;
     lanes_.copies = node.copies;
+    lanes_.iv = iv;
     for (unsigned copy = 0; copy < node.copies; ++copy)
       lanes_.base.push_back(copy ? addI(iv, constant(i64(), copy * width_)) : iv);
     emitItems(node.items);
@@ -286,6 +287,7 @@ void KernelEmitter::emitMaskedLoop(LoopNode &node, Value lo, Value hi, bool rota
     Value count = b_.create<arith::TruncIOp>(loc_, i32, clamped);
     lanes_.open = true;
     lanes_.copies = 1;
+    lanes_.iv = iv;
     lanes_.base.push_back(iv);
     lanes_.mask = b_.create<arith::CmpIOp>(loc_, arith::CmpIPredicate::slt, iota(i32), splat(count));
     if (node.single)

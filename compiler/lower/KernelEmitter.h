@@ -51,6 +51,7 @@ private:
   struct Lanes {
     bool open = false;
     unsigned copies = 1;
+    mlir::Value iv;                      ///< index of lane 0 of copy 0
     llvm::SmallVector<mlir::Value> base; ///< index of lane 0 of each copy
     mlir::Value mask;                    ///< lanes that count, or null: all
     mlir::Value full;                    ///< i1: all lanes count; only in a single-body loop
@@ -68,6 +69,8 @@ private:
     mlir::Value buffer;       ///< pointer to the first element
     mlir::Type element;       ///< as stored; bf16 is i16
     mlir::Value offset;       ///< i64, the part that all lanes share, or null
+    bool addsLane = false;    ///< the index of the copy's lane 0 comes on top of `offset` (kept apart: the rest of
+                              ///< the address does not change in the vectorised loop)
     mlir::Value lanes;        ///< vector of i64, the lanes' own part, or null
     unsigned neighbours = 0;  ///< indices that put the lanes next to each other (1: contiguous, 0: same place)
     mlir::Value ok;           ///< i1 or lanes of i1: the address may be used, or null
@@ -148,8 +151,8 @@ private:
   void store(const Address &address, unsigned copy, mlir::Value value);
   /// Runs `body` only if `condition` (i1 or null: always) holds.
   void when(mlir::Value condition, llvm::function_ref<void()> body);
-  mlir::Value lanePointers(const Address &address, mlir::Value mask);
-  mlir::Value pointer(const Address &address);
+  mlir::Value lanePointers(const Address &address, unsigned copy, mlir::Value mask);
+  mlir::Value pointer(const Address &address, unsigned copy);
   mlir::Value fromMemory(mlir::Value x, mlir::Type scalar);
   mlir::Value toMemory(mlir::Value x, mlir::Type scalar);
 

@@ -83,7 +83,15 @@ bool readsBuffer(Value buffer) {
 
 } // namespace
 
-// Below this many operations a value is computed again rather than stored and loaded.
+static unsigned countReads(Value stage) {
+  unsigned count = 0;
+  llvm::DenseSet<Value> seen;
+  forEachMap(stage, seen, [&](Value map) { map.getDefiningOp()->walk([&](ReadOp) { ++count; }); });
+  return count;
+}
+
+// Below this many operations a value is computed again rather than stored and loaded, unless it is an output anyway
+// and takes several loads.
 static constexpr unsigned kStashCost = 12;
 
 void planStashes(KernelPlan &plan) {
@@ -107,7 +115,8 @@ void planStashes(KernelPlan &plan) {
       continue;
     StringRef wanted = plan.func.getScheduleAttr().getPlace(stageNumber.lookup(value.getDefiningOp()));
     llvm::DenseSet<Operation *> seen;
-    if (wanted == "recompute" || (wanted.empty() && costWithInputs(value, seen) < kStashCost))
+    bool cheap = wanted.empty() && costWithInputs(value, seen) < kStashCost;
+    if (wanted == "recompute" || (cheap && countReads(value) < 2))
       continue;
     bool samePoints = llvm::all_of(sinks, [&](unsigned s) { return plan.sinks[s].dims == first.dims; });
     for (unsigned s = 0; s < plan.sinks.size() && samePoints; ++s) {
@@ -116,7 +125,7 @@ void planStashes(KernelPlan &plan) {
           readsBuffer(write.getBuffer()) || write.getValue().getType().getElementType() != type.getElementType())
         continue;
       bool itself = write.getValue() == value && places.loop[s] == places.loop[sinks.front()];
-      if (!itself && places.turn[s] < places.turn[plan.sinkOf(last.op)])
+      if (!itself && (cheap || places.turn[s] < places.turn[plan.sinkOf(last.op)]))
         continue;
       taken.insert(write.getBuffer());
       plan.stashes.push_back({value, places.loop[sinks.front()], write});

@@ -6,9 +6,13 @@
 
 namespace dlc::compiler {
 
+/// Returns the register width that code for this machine should use: 512 where 512-bit instructions don't lower the
+/// clock (processors with AVX512-BF16), else 256.
+unsigned hostVectorBits();
+
 /// Returns `func`'s schedule with every field that the CPU lowering reads filled in; fields that are there stay.
 /// `vectorBits` is the register width to plan for. Null (with an error on the kernel) if no loop order is legal.
-ir::kernel::ScheduleAttr completeSchedule(ir::kernel::FuncOp func, unsigned vectorBits = 256);
+ir::kernel::ScheduleAttr completeSchedule(ir::kernel::FuncOp func, unsigned vectorBits);
 
 } // namespace dlc::compiler
 

@@ -6,6 +6,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
 using namespace dlc::ir::kernel;
@@ -201,17 +202,26 @@ ScheduleAttr Scheduler::run() {
   return ScheduleAttr::get(func_.getContext(), fields.getDictionary(func_.getContext()));
 }
 
+unsigned hostVectorBits() {
+  static const unsigned bits = llvm::sys::getHostCPUFeatures().lookup("avx512bf16") ? 512 : 256;
+  return bits;
+}
+
 ScheduleAttr completeSchedule(FuncOp func, unsigned vectorBits) { return Scheduler(func, vectorBits).run(); }
 
 namespace {
 
 struct KernelSchedulePass : PassWrapper<KernelSchedulePass, OperationPass<>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(KernelSchedulePass)
+  KernelSchedulePass() = default;
+  KernelSchedulePass(const KernelSchedulePass &other) : PassWrapper(other) {}
+  Option<unsigned> vectorBits{*this, "vector-bits", llvm::cl::desc("Register width to plan for; 0: this machine's"),
+                              llvm::cl::init(0)};
   StringRef getArgument() const override { return "kernel-schedule"; }
   StringRef getDescription() const override { return "Complete the schedules of kernels by a static cost rule"; }
   void runOnOperation() override {
     getOperation()->walk([&](FuncOp func) {
-      if (ScheduleAttr schedule = completeSchedule(func))
+      if (ScheduleAttr schedule = completeSchedule(func, vectorBits ? vectorBits : hostVectorBits()))
         func.setScheduleAttr(schedule);
       else
         signalPassFailure();

@@ -9,6 +9,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 
+#include <cstdlib>
 #include <cstring>
 
 namespace dlc::compiler {
@@ -17,6 +18,11 @@ inline CpuCompilerOptions withoutDisk() {
   CpuCompilerOptions options;
   options.cacheDirectory.clear();
   options.threads = 1;
+  if (const char *cpu = std::getenv("DLC_TEST_CPU")) { // the oldest processor served, on a newer one
+    options.target.cpu = cpu;
+    options.target.features.clear();
+    options.target.vectorBits = 256;
+  }
   return options;
 }
 
