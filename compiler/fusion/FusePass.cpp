@@ -38,6 +38,12 @@ public:
     if (groups_.empty())
       return;
     orderUnits(graph);
+    // All kernels before the first launch: emission reads the function as it was.
+    OpBuilder inModule = OpBuilder::atBlockEnd(module_.getBody());
+    for (const FusedGroup &g : groups_) {
+      kernels_.push_back(emitKernel(graph, g, inModule, nameOf(graph, g)));
+      symbolNames_.push_back(shareKernel(kernels_.back().func));
+    }
     emit(graph);
     removeDeadViews();
   }
@@ -95,7 +101,7 @@ private:
       ready.pop();
       ++done;
       if (units_[u].group >= 0) {
-        launch(graph, groups_[units_[u].group], end);
+        launch(graph, static_cast<size_t>(units_[u].group), end);
         for (uint32_t m : groups_[units_[u].group].members)
           dead.push_back(graph.node(m).op);
       } else if (graph.node(units_[u].position).op != end) {
@@ -120,18 +126,18 @@ private:
     return name;
   }
 
-  void launch(const Graph &graph, const FusedGroup &g, Operation *end) {
+  void launch(const Graph &graph, size_t group, Operation *end) {
     MLIRContext *c = module_.getContext();
-    OpBuilder inModule = OpBuilder::atBlockEnd(module_.getBody());
-    EmittedKernel k = emitKernel(graph, g, inModule, nameOf(graph, g));
-    StringAttr symbol = shareKernel(k.func);
+    const FusedGroup &g = groups_[group];
+    const EmittedKernel &k = kernels_[group];
     OpBuilder b(end);
     OperationState state(graph.node(g.members.back()).op->getLoc(), "dlc.launch");
-    state.addOperands(k.inputs);
+    for (Value v : k.inputs)
+      state.addOperands(replaced_.count(v) ? replaced_[v] : v);
     state.addOperands(k.numbers);
     for (uint32_t m : k.outputs)
       state.addTypes(graph.node(m).result().getType());
-    state.addAttribute("kernel", FlatSymbolRefAttr::get(symbol));
+    state.addAttribute("kernel", FlatSymbolRefAttr::get(symbolNames_[group]));
     unsigned numSymbols = static_cast<unsigned>(symbols_.count());
     state.addAttribute("offsets", AffineMapAttr::get(toAffine(k.offsets, numSymbols, c)));
     state.addAttribute("ints", AffineMapAttr::get(toAffine(k.ints, numSymbols, c)));
@@ -145,8 +151,11 @@ private:
       ops.push_back(b.getStringAttr(graph.node(m).info->name));
     state.addAttribute("ops", b.getArrayAttr(ops));
     Operation *op = b.create(state);
-    for (size_t i = 0; i < k.outputs.size(); ++i)
-      graph.node(k.outputs[i]).result().replaceAllUsesWith(op->getResult(static_cast<unsigned>(i)));
+    for (size_t i = 0; i < k.outputs.size(); ++i) {
+      Value old = graph.node(k.outputs[i]).result(), fresh = op->getResult(static_cast<unsigned>(i));
+      old.replaceAllUsesWith(fresh);
+      replaced_[old] = fresh;
+    }
   }
 
   /// The symbol of an equal kernel that is there already (then `func` is erased), or of this one.
@@ -157,7 +166,7 @@ private:
     llvm::raw_string_ostream os(text);
     func->print(os, OpPrintingFlags().useLocalScope().enableDebugInfo(false));
     func.setSymNameAttr(name);
-    auto [it, fresh] = kernels_.try_emplace(text, name);
+    auto [it, fresh] = shared_.try_emplace(text, name);
     if (!fresh)
       func->erase();
     return it->second;
@@ -184,7 +193,10 @@ private:
   std::vector<FusedGroup> groups_;
   std::vector<Unit> units_;
   std::vector<uint32_t> unitOf_;
-  llvm::StringMap<StringAttr> kernels_;
+  std::vector<EmittedKernel> kernels_;
+  std::vector<StringAttr> symbolNames_;
+  DenseMap<Value, Value> replaced_; // results of fused ops by those of launches
+  llvm::StringMap<StringAttr> shared_;
   unsigned count_ = 0;
 };
 

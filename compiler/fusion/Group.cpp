@@ -68,6 +68,7 @@ public:
       if (!addMember(graph_.node(m)))
         return std::nullopt;
     findOutputs();
+    align();
     if (!connect() || !makeDomain() || !checkValues())
       return std::nullopt;
     return std::move(shape_);
@@ -227,6 +228,52 @@ private:
       for (AxisId a : shape_.axes.leaves(shape_.reduceAxes[n.op]))
         leaves.push_back(a);
     return leaves;
+  }
+
+  /// Loops of equal extent that nothing relates may be one loop: a reduction's own dims and those over which its result
+  /// is spread again, or two reductions over equally many elements.
+  void align() {
+    const Node *widest = nullptr;
+    size_t most = 0;
+    for (uint32_t m : members_) {
+      const Node &n = graph_.node(m);
+      size_t width = memberLeaves(n).size();
+      if (!widest || width > most || (width == most && n.kind == NodeKind::Reduce && widest->kind != NodeKind::Reduce)) {
+        widest = &n;
+        most = width;
+      }
+    }
+    for (uint32_t m : members_) {
+      AxisList domain = orderOf(*widest), mine = orderOf(graph_.node(m)), unknown, missing;
+      for (AxisId a : mine)
+        if (!llvm::is_contained(domain, a))
+          unknown.push_back(a);
+      for (AxisId a : domain)
+        if (!llvm::is_contained(mine, a))
+          missing.push_back(a);
+      bool fits = !unknown.empty() && unknown.size() == missing.size();
+      for (size_t k = 0; fits && k < unknown.size(); ++k)
+        fits = shape_.axes.size(unknown[k]).same(shape_.axes.size(missing[k]));
+      if (!fits)
+        continue;
+      AxisTable before = shape_.axes;
+      for (size_t k = 0; k < unknown.size(); ++k)
+        shape_.axes.unify(AxisList{missing[k]}, AxisList{unknown[k]});
+      if (!allDistinct())
+        shape_.axes = std::move(before);
+    }
+  }
+
+  /// No value has one axis in two dims.
+  bool allDistinct() {
+    for (uint32_t m : members_) {
+      AxisList leaves = memberLeaves(graph_.node(m));
+      llvm::sort(leaves);
+      for (size_t k = 1; k < leaves.size(); ++k)
+        if (leaves[k] == leaves[k - 1])
+          return false;
+    }
+    return true;
   }
 
   /// Members that share no value inside may still share an input: then its dims are the common domain.

@@ -239,12 +239,12 @@ Scalar numberScalar(StageBuilder &s, const Number &n, Value value, DType to, Sca
 }
 
 /// Ops whose semantics are not a scalar dag of the record but still one expression a point.
-enum class Special { None, Cast, Copy, Clone, Fill, Triangle, Arange, Eye };
+enum class Special { None, Cast, Copy, Clone, Fill, Triangle, Arange, ArangeFloat, Eye };
 Special specialOf(const OpInfo &info) {
   static const llvm::StringMap<Special> kSpecial = {
       {"cast", Special::Cast},     {"copy", Special::Copy},     {"clone", Special::Clone},     {"full", Special::Fill},
       {"fill", Special::Fill},     {"full_like", Special::Fill}, {"tril", Special::Triangle}, {"triu", Special::Triangle},
-      {"eye", Special::Eye}};
+      {"eye", Special::Eye},       {"arange", Special::Arange}, {"arange_float", Special::ArangeFloat}};
   return kSpecial.lookup(info.name);
 }
 
@@ -272,6 +272,16 @@ Scalar emitSpecial(Operation *op, const OpInfo &info, ScalarContext &c) {
     Scalar keep = primScalar(s, StringRef(info.name) == "tril" ? "le" : "ge", {column, limit});
     Scalar x = c.read(op->getOperand(0));
     return convertScalar(s, primScalar(s, "select", {keep, convertScalar(s, x, computeType(result)), constantScalar(s, computeType(result), 0)}), result);
+  }
+  case Special::Arange: {
+    auto bound = [&](StringRef name) { return Scalar{c.size(*c.symbols.dim(operands[name])), DType::I64}; };
+    Scalar x = primScalar(s, "mul", {{c.index(0), DType::I64}, bound("step")});
+    return convertScalar(s, primScalar(s, "add", {bound("start"), x}), result);
+  }
+  case Special::ArangeFloat: {
+    auto attribute = [&](StringRef name) { return constantScalar(s, DType::F64, op->getAttrOfType<FloatAttr>(name).getValueAsDouble()); };
+    Scalar x = primScalar(s, "mul", {convertScalar(s, {c.index(0), DType::I64}, DType::F64), attribute("step")});
+    return convertScalar(s, primScalar(s, "add", {attribute("start"), x}), result);
   }
   case Special::Eye: {
     Scalar same = primScalar(s, "eq", {{c.index(0), DType::I64}, {c.index(1), DType::I64}});

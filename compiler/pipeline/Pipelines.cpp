@@ -115,6 +115,14 @@ void registerCompilerDialects(DialectRegistry &registry) {
   registerLowerDialects(registry);
 }
 
+std::unique_ptr<MLIRContext> makeContext() {
+  DialectRegistry registry;
+  registerCompilerDialects(registry);
+  auto context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->loadAllAvailableDialects();
+  return context;
+}
+
 void registerCompilerPasses() {
   registerGraphPasses();
   registerPass([] { return createFusePass(); });

@@ -27,6 +27,9 @@ std::shared_ptr<Executable> compileModule(mlir::ModuleOp module, const CompileOp
 /// The same function with every op as its eager kernel, one after the other: what compiled code is compared with.
 std::shared_ptr<Executable> compileReference(mlir::ModuleOp module);
 
+/// A context with every dialect of the compiler loaded, single-threaded.
+std::unique_ptr<mlir::MLIRContext> makeContext();
+
 /// Every dialect that a module has at any phase.
 void registerCompilerDialects(mlir::DialectRegistry &registry);
 /// Every pass, and each phase as a pipeline `phase-<name>`, for dlc-opt.

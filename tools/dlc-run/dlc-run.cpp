@@ -7,7 +7,6 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/SourceMgr.h"
-#include "mlir/IR/DialectRegistry.h"
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -198,11 +197,8 @@ int run(ModuleOp module) {
 
 int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(argc, argv, "compile and run a .mlir file of the dlc dialect\n");
-  DialectRegistry registry;
-  registerCompilerDialects(registry);
-  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  context.loadAllAvailableDialects();
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(file, &context);
+  std::unique_ptr<MLIRContext> context = makeContext();
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(file, context.get());
   if (!module)
     return 1;
   try {
