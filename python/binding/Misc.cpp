@@ -123,6 +123,49 @@ void warn(const std::string &text) {
     PyErr_Clear();
 }
 
+// --- settings (the DLC_* environment variables), by their C++ names
+
+PyObject *knobValue(const std::string &v) { return PyUnicode_FromString(v.c_str()); }
+PyObject *knobValue(int64_t v) { return PyLong_FromLongLong(v); }
+PyObject *knobValue(bool v) { return PyBool_FromLong(v); }
+void readKnob(PyObject *o, const char *name, std::string &v) {
+  DLC_REQUIRE(PyUnicode_Check(o), Type, "config.", name, " must be a str, not ", Py_TYPE(o)->tp_name);
+  v = PyUnicode_AsUTF8(o);
+}
+void readKnob(PyObject *o, const char *name, int64_t &v) { v = requireInt(o, "config", name); }
+void readKnob(PyObject *o, const char *name, bool &v) {
+  DLC_REQUIRE(PyBool_Check(o), Type, "config.", name, " must be a bool, not ", Py_TYPE(o)->tp_name);
+  v = o == Py_True;
+}
+
+/// All settings as a dict of (value, environment variable, documentation).
+PyObject *getKnobs(PyObject *, PyObject *) {
+  return guarded([]() -> PyObject * {
+    Obj dict = Obj::check(PyDict_New());
+#define DLC_X(name, type, def, env, doc)                                                                               \
+  if (PyDict_SetItemString(dict.get(), #name,                                                                          \
+                           Obj::check(Py_BuildValue("(Nss)", knobValue(knobs().name), env, doc)).get()) < 0)          \
+    throw PythonError{};
+    DLC_FOR_EACH_KNOB(DLC_X)
+#undef DLC_X
+    return dict.release();
+  });
+}
+PyObject *setKnob(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+  return guarded([&]() -> PyObject * {
+    DLC_ARGS("_set_knob", 2, 2, "name", "value");
+    std::string_view wanted = PyUnicode_Check(slot[0]) ? PyUnicode_AsUTF8(slot[0]) : "";
+#define DLC_X(name, type, def, env, doc)                                                                               \
+  if (wanted == #name) {                                                                                               \
+    readKnob(slot[1], #name, knobs().name);                                                                            \
+    Py_RETURN_NONE;                                                                                                    \
+  }
+    DLC_FOR_EACH_KNOB(DLC_X)
+#undef DLC_X
+    fail(ErrorKind::Attribute, "config has no setting '", wanted, "'");
+  });
+}
+
 PyMethodDef functions[] = {{"manual_seed", manualSeed, METH_O, "Starts the default generator's stream of `seed`."},
                            {"initial_seed", initialSeed, METH_NOARGS, "The seed of the default generator."},
                            {"get_num_threads", getThreads, METH_NOARGS, "Threads that kernels use, the caller included."},
@@ -132,6 +175,8 @@ PyMethodDef functions[] = {{"manual_seed", manualSeed, METH_O, "Starts the defau
                            {"memory_stats", stats, METH_NOARGS, "Byte and call counts of the caching allocator."},
                            {"reset_peak_memory_stats", resetPeak, METH_NOARGS, "Makes the current allocation the peak."},
                            {"empty_cache", emptyCacheFn, METH_NOARGS, "Returns cached memory to the system."},
+                           {"_get_knobs", getKnobs, METH_NOARGS, nullptr},
+                           fastMethod("_set_knob", setKnob, nullptr),
                            fastMethod("result_type", resultTypeFn, "The dtype of arithmetic between two operands."),
                            fastMethod("promote_types", promote, "The smallest dtype that both convert to."),
                            fastMethod("can_cast", canCast, "Whether type promotion allows the conversion."),

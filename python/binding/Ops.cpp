@@ -38,7 +38,7 @@ int64_t workOf(const OpInfo &op, Span<const Arg<Tensor>> args) {
 constexpr int64_t kReleaseGilFrom = 40000; // about 20 us of a memory-bound loop
 
 /// The namedtuple type of an op with several results.
-PyTypeObject *resultType(const OpInfo &op) {
+PyTypeObject *resultType(const OpInfo &op, const char *name) {
   static std::vector<PyTypeObject *> types(opTable().size());
   PyTypeObject *&type = types[op.id];
   if (!type) {
@@ -46,7 +46,7 @@ PyTypeObject *resultType(const OpInfo &op) {
     for (int i = 0; i < op.publicResults; ++i)
       fields[i] = {op.results[static_cast<size_t>(i)], nullptr};
     fields[op.publicResults] = {nullptr, nullptr};
-    PyStructSequence_Desc desc = {strdup(str("dlc.return_types.", op.name).c_str()), nullptr, fields, op.publicResults};
+    PyStructSequence_Desc desc = {strdup(str("dlc.return_types.", name).c_str()), nullptr, fields, op.publicResults};
     type = PyStructSequence_NewType(&desc);
     if (!type)
       throw PythonError{};
@@ -54,7 +54,7 @@ PyTypeObject *resultType(const OpInfo &op) {
   return type;
 }
 
-PyObject *wrapResults(const OpInfo &op, SmallVec<Tensor, 3> &outs) {
+PyObject *wrapResults(const OpInfo &op, const char *name, SmallVec<Tensor, 3> &outs) {
   if (op.listResult) {
     Obj tuple = Obj::check(PyTuple_New(static_cast<Py_ssize_t>(outs.size())));
     for (size_t i = 0; i < outs.size(); ++i)
@@ -65,7 +65,7 @@ PyObject *wrapResults(const OpInfo &op, SmallVec<Tensor, 3> &outs) {
     Py_RETURN_NONE;
   if (op.publicResults == 1)
     return wrap(std::move(outs[0]));
-  Obj tuple = Obj::check(PyStructSequence_New(resultType(op)));
+  Obj tuple = Obj::check(PyStructSequence_New(resultType(op, name)));
   for (int i = 0; i < op.publicResults; ++i)
     PyStructSequence_SET_ITEM(tuple.get(), i, Obj::check(wrap(std::move(outs[static_cast<size_t>(i)]))).release());
   return tuple.release();
@@ -126,7 +126,7 @@ PyObject *callOp(const BoundFunction &fn, Spelling spelling, const CallArgs &cal
       return Py_NewRef(extras.out);
     if (extras.requiresGrad)
       setRequiresGrad(outs[0], true);
-    return wrapResults(op, outs);
+    return wrapResults(op, fn.table->name, outs);
   });
 }
 

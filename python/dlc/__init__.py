@@ -14,7 +14,7 @@ from dlc._C import __version__
 from dlc._constants import *
 from dlc._functions import *
 from dlc._printing import set_printoptions
-from dlc import _tensor, autograd, cuda, nn, optim, random, special, utils
+from dlc import _tensor, autograd, config, cuda, nn, optim, random, special, utils
 from dlc import compiler
 from dlc.compiler import compile, compile_stats, explain, reset_compile_stats
 from dlc.random import get_rng_state, seed, set_rng_state

@@ -19,4 +19,15 @@ def compiled(function):
     return call
 
 
-EXECUTORS = {"eager": eager, "compiled": compiled}
+def interpreted(function):
+    """Recorded, and run by the interpreter of graphs."""
+    fast = dlc.compile(function)
+
+    def call(*tensors):
+        with dlc.config.patch(mode="interpret"):
+            return fast(*tensors)
+
+    return call
+
+
+EXECUTORS = {"eager": eager, "interpreter": interpreted, "compiled": compiled}

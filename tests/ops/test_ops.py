@@ -202,7 +202,8 @@ def compiled_rows():
     return [pytest.param(row, d, id=f"{_id(row)}-{d}") for row in SAMPLES for d in dtypes_of(row) if d in dtypes]
 
 
+@pytest.mark.parametrize("executor", [name for name in EXECUTORS if name != "eager"])
 @pytest.mark.parametrize("row, dtype", compiled_rows())
-def test_compiled(row, dtype):
+def test_compiled(row, dtype, executor):
     for layout in LAYOUTS[:1] if row["op"] in CONTIGUOUS_ONLY or MODE != "full" else LAYOUTS:
-        check(row, dtype, layout, "compiled")
+        check(row, dtype, layout, executor)

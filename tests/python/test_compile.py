@@ -4,9 +4,8 @@ import copy
 import inspect
 import threading
 
-import pytest
-
 import dlc
+import pytest
 from dlc import nn
 
 
