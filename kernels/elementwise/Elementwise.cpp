@@ -83,6 +83,8 @@ class Runner {
 public:
   Runner(const Operands &in, const LoopTable &table, const Tensor &out);
   void run();
+  /// The usual case, without a geometry: row-major operands of the compute type and numbers. False if it is another.
+  static bool runFlat(const Operands &in, const LoopTable &table, const Tensor &out);
 
 private:
   void addInput(int k, const Operands::Item &item, DType promoted, DType compute, bool isBool);
@@ -201,7 +203,7 @@ void Runner::segment(const RowCursor &cursor, int64_t from, int64_t to, char *ti
         continue;
       if (g_.strides[k][0] == 0) {
         if (filled[k] != p)
-          gather(k, p, 0, ptrs[k], kTile);
+          gather(k, p, 0, ptrs[k], std::min(kTile, g_.numel));
         filled[k] = p;
       } else {
         gather(k, p, g_.strides[k][0], ptrs[k], n);
@@ -262,6 +264,13 @@ void Runner::range(int64_t begin, int64_t end) {
     rows(begin, end, tiles);
 }
 
+namespace {
+void throwFault(const Operands &in, int64_t fault) {
+  if (fault)
+    fail(ErrorKind::ZeroDivision, in.op(), ": integer division by zero\nMake sure that no element of the divisor is 0.");
+}
+} // namespace
+
 void Runner::run() {
   if (g_.numel == 0)
     return;
@@ -269,12 +278,56 @@ void Runner::run() {
   bool byRows = g_.ndim > 1 && g_.sizes[0] < kShortRow;
   int64_t unit = byRows ? g_.sizes[0] : 1;
   parallelFor(g_.numel / unit, std::max<int64_t>(1, grain / unit), [&](int64_t b, int64_t e) { range(b, e); });
-  if (fault_.load(std::memory_order_relaxed))
-    fail(ErrorKind::ZeroDivision, in_.op(), ": integer division by zero\nMake sure that no element of the divisor is 0.");
+  throwFault(in_, fault_.load(std::memory_order_relaxed));
+}
+
+bool Runner::runFlat(const Operands &in, const LoopTable &table, const Tensor &out) {
+  DType compute = in.promoted();
+  size_t at = static_cast<size_t>(compute);
+  if (compute != computeType(compute) || !table.loops[at] || table.results[at] != out.dtype() || !out.isContiguous())
+    return false;
+  int64_t n = out.numel(), step = INT64_MAX;
+  char *base[kMaxOperands] = {out.dataAs<char>()};
+  int64_t bytes[kMaxOperands] = {static_cast<int64_t>(itemSize(out.dtype()))}; // of one element; 0: a number
+  for (int i = 0; i < in.size(); ++i) {
+    const Operands::Item &item = in.items_[i];
+    DType target = table.boolOperands >> i & 1 ? DType::Bool : compute;
+    bool number = item.role == Operands::Role::Scalar || item.tensor->isWrapped();
+    if (!number && (item.dtype != target || item.tensor->sizes() != out.sizes() || !item.tensor->isContiguous()))
+      return false;
+    base[i + 1] = item.role == Operands::Role::Scalar ? reinterpret_cast<char *>(const_cast<int64_t *>(&item.raw)) : item.tensor->dataAs<char>();
+    bytes[i + 1] = number ? 0 : static_cast<int64_t>(itemSize(target));
+    if (number)
+      step = kTile;
+  }
+  std::atomic<int64_t> fault{0};
+  parallelFor(n, in.promotion_ == Promotion::ToFloat ? 4096 : 16384, [&](int64_t b, int64_t e) {
+    alignas(64) char tiles[kMaxOperands * kTile * 8];
+    char *ptrs[kMaxOperands];
+    for (int k = 0; k <= in.size(); ++k) {
+      ptrs[k] = bytes[k] ? base[k] + b * bytes[k] : tiles + k * kTile * 8;
+      if (bytes[k])
+        continue;
+      DType target = table.boolOperands >> (k - 1) & 1 ? DType::Bool : compute;
+      convertFn(in.items_[k - 1].dtype, target)(base[k], 0, ptrs[k], static_cast<int64_t>(itemSize(target)), std::min(kTile, e - b));
+    }
+    for (int64_t i = b; i < e; i += step) {
+      int64_t count = std::min(step, e - i);
+      if (int64_t bad = table.loops[at](ptrs, count))
+        fault.store(bad, std::memory_order_relaxed);
+      for (int k = 0; k <= in.size(); ++k)
+        ptrs[k] += bytes[k] * count;
+      if (step == INT64_MAX)
+        break;
+    }
+  });
+  throwFault(in, fault.load(std::memory_order_relaxed));
+  return true;
 }
 
 void runElementwise(const Operands &in, const LoopTable &table, Span<Tensor> outs) {
-  Runner(in, table, outs[0]).run();
+  if (!Runner::runFlat(in, table, outs[0]))
+    Runner(in, table, outs[0]).run();
 }
 
 } // namespace dlc::kernels
