@@ -1,6 +1,7 @@
 // Greedy vertical merging in program order, the largest intermediate first; then siblings that read the same data.
 // A merge is legal if the group stays acyclic, all values share one domain, and the limits hold.
 #include "compiler/fusion/Fuse.h"
+#include "compiler/fusion/Recompute.h"
 #include "runtime/core/Knobs.h"
 
 using namespace mlir;
@@ -50,9 +51,10 @@ private:
     for (uint32_t i = 0; i < graph_.size(); ++i) {
       if (!isFusible(i))
         continue;
+      bool copy = graph_.node(i).op->hasAttr(kRecomputeAttr); // joins its users, and other copies
       SmallVector<uint32_t> producers;
       for (uint32_t p : graph_.operands(i))
-        if (isFusible(p))
+        if (isFusible(p) && (!copy || graph_.node(p).op->hasAttr(kRecomputeAttr)))
           producers.push_back(p);
       llvm::sort(producers, [&](uint32_t a, uint32_t b) { return std::make_pair(-bytesOf(a), a) < std::make_pair(-bytesOf(b), b); });
       for (uint32_t p : producers)

@@ -1,6 +1,7 @@
 // Rewrites a function by its groups: units in dependency order, a launch in the place of each group.
 #include "compiler/fusion/FusePass.h"
 #include "compiler/fusion/EmitKernel.h"
+#include "compiler/fusion/Recompute.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/StringMap.h"
 #include <queue>
@@ -33,6 +34,10 @@ public:
 
   void run() {
     setFunctionLayouts(func_, layouts_);
+    if (options_.fuse && options_.fuel < 0) {
+      Graph first(block_, layouts_);
+      recomputeCheapValues(first, findGroups(first, options_));
+    }
     Graph graph(block_, layouts_);
     groups_ = findGroups(graph, options_);
     if (groups_.empty())

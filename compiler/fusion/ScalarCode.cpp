@@ -1,5 +1,6 @@
 // The generated scalar functions, instantiated twice: with a builder that emits kernel.prim, and with one that counts.
 #include "compiler/fusion/ScalarCode.h"
+#include "runtime/core/Knobs.h"
 #include "runtime/op/Ops.h"
 #include "runtime/scalar/Primitives.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -324,7 +325,10 @@ Scalar emitScalar(Operation *op, const OpInfo &info, ScalarContext &c) {
     else
       operands[i] = constantScalar(c.stage, compute, a.tag == ArgTag::Float ? a.f : static_cast<double>(a.i));
   }
-  return convertScalar(c.stage, e->emit(builder, operands), result);
+  Scalar x = e->emit(builder, operands);
+  if (knobs().plantBug == info.name) // a miscompilation for the fuzzer's own test
+    x = primScalar(c.stage, x.dtype == DType::Bool ? "not" : "neg", {x});
+  return convertScalar(c.stage, x, result);
 }
 
 ScalarCost scalarCost(Operation *op, const OpInfo &info, const Symbols &symbols) {

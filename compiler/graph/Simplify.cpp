@@ -24,6 +24,7 @@ public:
       const OpInfo *info = infoOf(&op);
       if (!info || op.getNumResults() != 1)
         continue;
+      normalizeDims(&op, *info);
       if (Value v = simplified(&op, *info)) {
         op.getResult(0).replaceAllUsesWith(v);
         op.erase();
@@ -32,6 +33,19 @@ public:
   }
 
 private:
+  /// Reductions count dims from the front, so that equal ones are seen to be equal.
+  void normalizeDims(Operation *op, const OpInfo &info) {
+    auto dims = op->getAttrOfType<DenseI64ArrayAttr>("dim");
+    if (info.kind != OpKind::Reduce || !dims)
+      return;
+    int64_t rank = cast<RankedTensorType>(op->getOperand(0).getType()).getRank();
+    SmallVector<int64_t> wrapped;
+    for (int64_t d : dims.asArrayRef())
+      wrapped.push_back(d < 0 ? d + rank : d);
+    llvm::sort(wrapped);
+    op->setAttr("dim", DenseI64ArrayAttr::get(op->getContext(), wrapped));
+  }
+
   Value simplified(Operation *op, const OpInfo &info) {
     StringRef name = info.name;
     Value self = op->getNumOperands() ? op->getOperand(0) : Value();
