@@ -149,7 +149,7 @@ def Dlc_LogsumexpOp : Dlc_Rule<"logsumexp"> {
   let summary = "log(sum(exp(x))) over `dim`, without overflow.";
   let params = (ins T:$self, Ints<"", 1>:$dim, Bool<"False">:$keepdim);
   let meta = "reduce";
-  let dtypes = FloatTypes;
+  let promotion = PromoteToFloat;
   let vjp = [Vjp<["self"], "logsumexpGrad(g, self, out, dim, keepdim)">];
   let samples = [Sample<"S(3,4), 1", "np.log(np.sum(np.exp(self), axis=1))">];
 }

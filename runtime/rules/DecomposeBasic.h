@@ -5,13 +5,24 @@
 
 namespace dlc::rules {
 
-template <class V> V rsubRule(const RsubArgs<V> &a) { return a.other - scaled(a.self, a.alpha); }
-template <class V> V addcmulRule(const AddcmulArgs<V> &a) { return a.self + scaled(a.tensor1 * a.tensor2, a.value); }
-template <class V> V addcdivRule(const AddcdivArgs<V> &a) { return a.self + scaled(a.tensor1 / a.tensor2, a.value); }
+template <class V> V rsubRule(const RsubArgs<V> &a) {
+  DLC_REQUIRE(dtypeOf(a.self) != DType::Bool && dtypeOf(a.other) != DType::Bool, NotImplemented, "rsub: not implemented for bool\nuse logical_xor(), or convert to an integer dtype first");
+  return a.other - scaled(a.self, a.alpha);
+}
+template <class V> V addcmulRule(const AddcmulArgs<V> &a) {
+  V product = a.tensor1 * a.tensor2;
+  bool whole = isIntegral(dtypeOf(product)) && isIntegral(dtypeOf(a.self)) && !a.value.ref();
+  return a.self + scaled(product, whole ? Number(a.value.toInt()) : a.value);
+}
+template <class V> V addcdivRule(const AddcdivArgs<V> &a) {
+  DLC_REQUIRE(isFloat(dtypeOf(a.tensor1)) || isFloat(dtypeOf(a.tensor2)), Runtime, "addcdiv: `tensor1` is ", dtypeOf(a.tensor1), " and `tensor2` is ", dtypeOf(a.tensor2),
+              ", but integers are not divided here\nconvert them with .float(), or use div() with a rounding_mode");
+  return a.self + scaled(a.tensor1 / a.tensor2, a.value);
+}
 template <class V> V nanToNumRule(const NanToNumArgs<V> &a) {
   DType t = dtypeOf(a.self);
   if (!isFloat(t))
-    return a.self;
+    return clone(a.self);
   const double largest = t == DType::F64 ? 1.7976931348623157e308 : t == DType::F32 ? 3.4028234663852886e38 : t == DType::F16 ? 65504.0 : 3.3895313892515355e38;
   V finite = where(isnan(a.self), a.nan.value_or(0.0), a.self);
   finite = where(eq(a.self, INFINITY), a.posinf.value_or(largest), finite);
@@ -49,7 +60,7 @@ template <class V> V minAllRule(const MinAllArgs<V> &a) {
 /// {variance, mean}, both with the operand's rank if keepdim.
 template <class V> std::array<V, 2> varianceAndMean(const V &self, const std::optional<Ints> &dim, double correction, bool keepdim) {
   TensorMeta m = metaOf(self);
-  DLC_REQUIRE(isFloat(m.dtype), Runtime, "var: `self` is ", describe(m), ", but a float dtype is needed\nconvert it with .float()");
+  DLC_REQUIRE(isFloat(m.dtype), NotImplemented, "var: `self` is ", describe(m), ", but a float dtype is needed\nconvert it with .float()");
   Sizes dims = reducedDims(m, dim);
   std::optional<Ints> over = dims.empty() ? std::optional<Ints>() : optionalDims(dims);
   V average = mean(self, over, true);
@@ -69,9 +80,10 @@ template <class V> V stdUnbiasedRule(const StdUnbiasedArgs<V> &a) { return sqrt(
 template <class V> V logsumexpRule(const LogsumexpArgs<V> &a) {
   TensorMeta m = metaOf(a.self);
   Sizes dims = reducedDims(m, a.dim);
-  V top = amax(a.self, dims, true);
+  V x = castTo(a.self, toFloatType(m.dtype));
+  V top = amax(x, dims, true);
   V shift = where(isfinite(top), top, 0);
-  V r = log(sum(exp(a.self - shift), optionalDims(dims), true)) + shift;
+  V r = log(sum(exp(x - shift), optionalDims(dims), true)) + shift;
   if (a.keepdim)
     return r;
   Dims sizes;

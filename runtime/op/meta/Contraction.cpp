@@ -68,12 +68,8 @@ void requirePair(const char *op, const char *param, Ints v, int64_t least) {
     DLC_REQUIRE(x >= least, Runtime, op, ": `", param, "` ", listStr(v), " must be at least ", least, "\nuse a larger value");
 }
 
-bool channelsLast(const TensorMeta &m) {
-  return m.dim() == 4 && !isContiguous(m) && m.strides[1].value() == 1 && m.sizes[1].value() > 1;
-}
-
 TensorMeta imageLike(const TensorMeta &input, DType dtype, const Dims &sizes) {
-  return denseMeta(dtype, sizes, channelsLast(input) ? channelsLastStrides(sizes) : contiguousStrides(sizes));
+  return denseMeta(dtype, sizes, imageStrides(input, sizes));
 }
 
 } // namespace

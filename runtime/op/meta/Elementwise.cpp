@@ -32,9 +32,9 @@ void elementwiseMeta(const OpInfo &op, Span<const Arg<TensorMeta>> args, MetaRes
       operands.push_back(a.value);
   DType t = resultType(operands);
   if (op.dtypes != (1u << kNumDTypes) - 1) {
-    DLC_REQUIRE(t != DType::Bool || (op.dtypes & 1), Runtime, op.name, ": not supported for bool tensors\n",
-                op.params.size() > 1 ? "use logical_xor() or convert to an integer dtype first" : "use logical_not() for bools");
     requireDType(op, t);
+    if (op.promotion == Promotion::Arith && !operands[0]->wrapped)
+      requireDType(op, operands[0]->dtype); // a float operand does not make a function of floats take integers
   }
   for (size_t i = 0; i < args.size(); ++i)
     if (args[i].tag == ArgTag::Num && isIntegral(t))
@@ -86,10 +86,11 @@ void whereMeta(const WhereArgs<TensorMeta> &a, MetaResult &r) {
 void maskedFillMeta(const MaskedFillArgs<TensorMeta> &a, MetaResult &r) {
   requireBool("masked_fill", "mask", a.mask);
   DLC_REQUIRE(a.value.sizes.empty(), Runtime, "masked_fill: `value` is ", describe(a.value), ", but must be a number or a 0-d tensor\nuse where() for a tensor of values");
-  DLC_REQUIRE(categoryOf(a.value.dtype) <= categoryOf(a.self.dtype), Runtime, "masked_fill: `value` is ", a.value.dtype,
+  bool fits = categoryOf(a.value.dtype) <= categoryOf(a.self.dtype) || (a.value.wrapped && !isFloat(a.value.dtype));
+  DLC_REQUIRE(fits, Runtime, "masked_fill: `value` is ", a.value.dtype,
               " and can't be stored in `self`, which is ", a.self.dtype, "\nconvert `self` first");
   const TensorMeta *operands[] = {&a.self, &a.mask};
-  giveBroadcast("masked_fill", operands, a.self.dtype, r);
+  giveDense(r, a.self.dtype, broadcastSizes("masked_fill", operands));
 }
 
 void castMeta(const CastArgs<TensorMeta> &a, MetaResult &r) { give(r, likeMeta(a.self, a.dtype)); }

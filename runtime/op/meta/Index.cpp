@@ -43,7 +43,7 @@ void scatterMeta(const ScatterArgs<TensorMeta> &a, MetaResult &r) {
     requireIndexShape("scatter", "src", a.src, a.index, -1, a.src);
     requireSameDType("scatter", "self", a.self, "src", a.src);
   }
-  give(r, likeMeta(a.self, a.self.dtype));
+  giveDense(r, a.self.dtype, a.self.sizes);
 }
 
 void scatterAddMeta(const ScatterAddArgs<TensorMeta> &a, MetaResult &r) {
@@ -51,7 +51,7 @@ void scatterAddMeta(const ScatterAddArgs<TensorMeta> &a, MetaResult &r) {
   requireIndexShape("scatter_add", "self", a.self, a.index, d, a.self);
   requireIndexShape("scatter_add", "src", a.src, a.index, -1, a.src);
   requireSameDType("scatter_add", "self", a.self, "src", a.src);
-  give(r, likeMeta(a.self, a.self.dtype));
+  giveDense(r, a.self.dtype, a.self.sizes);
 }
 
 namespace {
@@ -88,7 +88,7 @@ void indexAddMeta(const IndexAddArgs<TensorMeta> &a, MetaResult &r) {
     want[d] = a.index.numel();
   DLC_REQUIRE(sameSizes(want, a.source.sizes) || a.self.dim() == 0, Runtime, "index_add: `source` has sizes ", listStr(a.source.sizes), " but `self` of sizes ",
               listStr(a.self.sizes), " and ", a.index.numel(), " indices need ", listStr(want), "\nmake `source` of those sizes");
-  give(r, likeMeta(a.self, a.self.dtype));
+  giveDense(r, a.self.dtype, a.self.sizes);
 }
 
 namespace {

@@ -101,6 +101,17 @@ Dims channelsLastStrides(const Dims &sizes) {
   return s;
 }
 
+bool isChannelsLast(const TensorMeta &m) {
+  if (m.dim() != 4 || isContiguous(m))
+    return false;
+  Dims want = channelsLastStrides(m.sizes);
+  for (size_t i = 0; i < 4; ++i)
+    if (m.sizes[i].value() != 1 && m.strides[i].value() != want[i].value())
+      return false;
+  return true;
+}
+Dims imageStrides(const TensorMeta &m, const Dims &sizes) { return isChannelsLast(m) ? channelsLastStrides(sizes) : contiguousStrides(sizes); }
+
 namespace {
 /// Of the two dimensions, whether `inner` should be the outer one: the first operand that can tell decides.
 bool outOfOrder(Span<const TensorMeta *const> operands, const Dims &sizes, size_t outer, size_t inner) {

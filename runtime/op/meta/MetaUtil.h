@@ -34,6 +34,11 @@ bool isContiguous(const Dims &sizes, const Dims &strides);
 /// Strides of an (N, C, H, W) tensor whose channels are innermost.
 Dims channelsLastStrides(const Dims &sizes);
 
+/// An (N, C, H, W) tensor whose channels are innermost, and that is not row-major at the same time.
+bool isChannelsLast(const TensorMeta &m);
+/// Row-major, or channels last as `m` is.
+Dims imageStrides(const TensorMeta &m, const Dims &sizes);
+
 /// `a` and `b` are equal: true without a fact if they are the same expression.
 inline bool sameDim(const Dim &a, const Dim &b) { return a.same(b) || a == b; }
 bool sameSizes(const Dims &a, const Dims &b);

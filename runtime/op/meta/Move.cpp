@@ -37,15 +37,6 @@ void triangleMeta(const OpInfo &op, Span<const Arg<TensorMeta>> args, MetaResult
 }
 
 namespace {
-bool isChannelsLast(const TensorMeta &m) {
-  if (m.dim() != 4 || isContiguous(m))
-    return false;
-  Dims want = channelsLastStrides(m.sizes);
-  for (size_t i = 0; i < 4; ++i)
-    if (m.sizes[i].value() != 1 && m.strides[i].value() != want[i].value())
-      return false;
-  return true;
-}
 void checkPadMode(const TensorMeta &self, Span<const Dim> pad, Str mode) {
   size_t n = pad.size() / 2;
   DLC_REQUIRE(n <= 3 && self.dim() > static_cast<int64_t>(n) - 1 && self.dim() <= static_cast<int64_t>(n) + 2 && self.dim() >= static_cast<int64_t>(n) + 1, NotImplemented,
@@ -152,7 +143,10 @@ void catMeta(const CatArgs<TensorMeta> &a, MetaResult &r) {
                 "\nall other sizes must agree");
     sizes[d] += s[d];
   }
-  give(r, denseMeta(dtype.type(), sizes, layoutLike(kept, sizes)));
+  bool image = true;
+  for (const TensorMeta *m : kept)
+    image = image && isChannelsLast(*m);
+  give(r, denseMeta(dtype.type(), sizes, image ? channelsLastStrides(sizes) : contiguousStrides(sizes)));
 }
 
 } // namespace dlc::ops

@@ -58,14 +58,14 @@ void batchNormMeta(const BatchNormArgs<TensorMeta> &a, MetaResult &r) {
   if (a.training)
     DLC_REQUIRE(a.input.numel() != a.input.sizes[1], Value, op, ": training needs more than one value a channel, `input` has sizes ", listStr(a.input.sizes),
                 "\nuse a larger batch, or eval()");
-  give(r, likeMeta(a.input, a.input.dtype));
+  give(r, denseMeta(a.input.dtype, a.input.sizes, imageStrides(a.input, a.input.sizes)));
   giveDense(r, statisticsType(a.input.dtype), channels);
   giveDense(r, statisticsType(a.input.dtype), channels);
 }
 
 void batchNormBackwardMeta(const BatchNormBackwardArgs<TensorMeta> &a, MetaResult &r) {
   Dims channels{a.input.sizes[1]};
-  give(r, likeMeta(a.input, a.input.dtype));
+  give(r, denseMeta(a.input.dtype, a.input.sizes, imageStrides(a.input, a.input.sizes)));
   giveDense(r, a.weight ? a.weight->dtype : a.input.dtype, channels);
   giveDense(r, a.weight ? a.weight->dtype : a.input.dtype, channels);
 }

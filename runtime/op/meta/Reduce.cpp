@@ -34,7 +34,7 @@ void reduceMeta(const OpInfo &op, Span<const Arg<TensorMeta>> args, MetaResult &
   uint64_t mask = dimMask(op.name, dims, c.self);
   DType in = c.dtype.value_or(c.self.dtype);
   if (op.promotion == Promotion::None && !(op.dtypes >> static_cast<int>(in) & 1))
-    fail(ErrorKind::Runtime, op.name, ": `self` is ", describe(c.self), ", but the result needs a float dtype\npass dtype=, or convert with .float() first");
+    fail(ErrorKind::NotImplemented, op.name, ": `self` is ", describe(c.self), ", but the result needs a float dtype\npass dtype=, or convert with .float() first");
   if (needsElements(op.name))
     for (size_t i = 0; i < c.self.sizes.size(); ++i)
       if (mask >> i & 1)
@@ -43,6 +43,8 @@ void reduceMeta(const OpInfo &op, Span<const Arg<TensorMeta>> args, MetaResult &
   DType t = in;
   if (op.promotion == Promotion::ToBool)
     t = DType::Bool;
+  else if (op.promotion == Promotion::ToFloat)
+    t = toFloatType(in);
   else if (op.promotion == Promotion::Sum && !c.dtype && isIntegral(in))
     t = DType::I64;
   giveDense(r, t, reducedSizes(c.self, mask, c.keepdim));
@@ -65,8 +67,7 @@ void argReduceMeta(const OpInfo &op, Span<const Arg<TensorMeta>> args, MetaResul
 void scanMeta(const OpInfo &op, Span<const Arg<TensorMeta>> args, MetaResult &r) {
   Common c(op, args);
   wrapDim(op.name, "dim", c.dim->i, c.self);
-  DType t = c.dtype ? *c.dtype : isIntegral(c.self.dtype) ? DType::I64 : c.self.dtype;
-  give(r, likeMeta(c.self, t));
+  giveDense(r, c.dtype ? *c.dtype : isIntegral(c.self.dtype) ? DType::I64 : c.self.dtype, c.self.sizes);
 }
 
 void softmaxMeta(const OpInfo &op, Span<const Arg<TensorMeta>> args, MetaResult &r) {
@@ -74,7 +75,7 @@ void softmaxMeta(const OpInfo &op, Span<const Arg<TensorMeta>> args, MetaResult 
   wrapDim(op.name, "dim", c.dim->i, c.self);
   DType t = c.dtype.value_or(c.self.dtype);
   requireDType(op, t);
-  give(r, likeMeta(c.self, t));
+  giveDense(r, t, c.self.sizes);
 }
 
 } // namespace dlc::ops
