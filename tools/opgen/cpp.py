@@ -201,6 +201,11 @@ def meta_boxes(ops):
             body = f"{camel(op.meta)}Meta(opInfo(OpId::{op.cls}), a, r);"
         else:
             body = f"{camel(op.meta)}Meta({op.cls}Args<TensorMeta>::unpack(a), r);"
+            # What the meta function let pass and the kernel has no code for.
+            first = next((i for i, p in enumerate(op.params) if p.kind in ("T", "TMut", "TN")), None)
+            fixed = first is not None and op.params[first].name in op.boolOperands + op.indexOperands
+            if first is not None and not fixed and len(op.dtypes) < len(DTYPES):
+                body += f" requireDType(opInfo(OpId::{op.cls}), a[{first}].value->dtype);"
         out.append(f"void {camel(op.mnemonic)}BoxedMeta(Span<const Arg<TensorMeta>> a, MetaResult &r) {{ {body} }}\n")
     return "".join(out)
 

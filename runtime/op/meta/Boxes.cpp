@@ -1,5 +1,5 @@
 // The boxed meta functions that the op table points to.
-#include "runtime/op/Meta.h"
+#include "runtime/op/meta/MetaUtil.h"
 
 namespace dlc {
 using namespace ops;

@@ -33,7 +33,7 @@ void elementwiseMeta(const OpInfo &op, Span<const Arg<TensorMeta>> args, MetaRes
   DType t = resultType(operands);
   if (op.dtypes != (1u << kNumDTypes) - 1) {
     requireDType(op, t);
-    if (op.promotion == Promotion::Arith && !operands[0]->wrapped)
+    if (op.promotion == Promotion::Arith && !operands[0]->wrapped && !(op.dtypes >> static_cast<int>(DType::I64) & 1))
       requireDType(op, operands[0]->dtype); // a float operand does not make a function of floats take integers
   }
   for (size_t i = 0; i < args.size(); ++i)
