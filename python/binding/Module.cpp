@@ -1,4 +1,5 @@
 // The extension module dlc._C: puts the parts together. The package python/dlc gives its names their public places.
+#include "compiler/api/OptMain.h"
 #include "frontend/compile/Backend.h"
 #include "python/binding/Internal.h"
 #include "runtime/core/Knobs.h"
@@ -17,7 +18,27 @@ PyObject *showConfig(PyObject *, PyObject *) {
   });
 }
 
-PyMethodDef functions[] = {{"show_config", showConfig, METH_NOARGS, "Version, machine and settings as text."}, {}};
+/// _opt_main(list of str): dlc-opt with these arguments; its exit status.
+PyObject *optMain(PyObject *, PyObject *list) {
+  return dlc::py::guarded([&]() -> PyObject * {
+    std::vector<std::string> words;
+    DLC_REQUIRE(PyList_Check(list), Type, "_opt_main: a list of str is needed");
+    for (Py_ssize_t i = 0; i < PyList_Size(list); ++i) {
+      const char *word = PyUnicode_AsUTF8(PyList_GetItem(list, i));
+      if (!word)
+        return nullptr;
+      words.push_back(word);
+    }
+    std::vector<char *> argv;
+    for (std::string &word : words)
+      argv.push_back(word.data());
+    argv.push_back(nullptr);
+    return PyLong_FromLong(dlc::compiler::optMain(static_cast<int>(words.size()), argv.data()));
+  });
+}
+
+PyMethodDef functions[] = {{"_opt_main", optMain, METH_O, nullptr},
+                           {"show_config", showConfig, METH_NOARGS, "Version, machine and settings as text."}, {}};
 
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "dlc._C", "The C++ side of dlc.", -1, functions, nullptr, nullptr, nullptr, nullptr};
 
