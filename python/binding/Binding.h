@@ -165,6 +165,7 @@ void initOps(PyObject *module);
 void initConvert(PyObject *module);
 void initAutograd(PyObject *module);
 void initMisc(PyObject *module);
+void initModuleBase(PyObject *module);
 void initCompile(PyObject *module);
 
 /// The methods, getters and number slots that go into the Tensor type before it is made.

@@ -63,6 +63,7 @@ extern "C" __attribute__((visibility("default"))) PyObject *PyInit__C() {
     initConvert(module.get());
     initAutograd(module.get());
     initMisc(module.get());
+    initModuleBase(module.get());
     initCompile(module.get());
     return module.release();
   });

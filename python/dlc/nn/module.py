@@ -3,7 +3,7 @@
 import itertools
 from collections import OrderedDict, namedtuple
 
-from dlc._C import Tensor, no_grad
+from dlc._C import Tensor, _ModuleBase, no_grad
 from dlc._C import dtype as _dtype
 from dlc.nn.parameter import Buffer, Parameter
 
@@ -39,7 +39,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
         return super().__repr__()
 
 
-class Module:
+class Module(_ModuleBase):
     """Base of all layers and models. Subclasses call `super().__init__()` and define `forward`."""
 
     training: bool
@@ -197,14 +197,6 @@ class Module:
             raise KeyError(f'the {kind} name can\'t be empty string ""')
         if hasattr(self, name) and name not in own:
             raise KeyError(f"attribute '{name}' already exists")
-
-    def __getattr__(self, name):
-        members = self.__dict__
-        for table in ("_parameters", "_buffers", "_modules"):
-            entries = members.get(table)
-            if entries is not None and name in entries:
-                return entries[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name, value):
         members = self.__dict__
