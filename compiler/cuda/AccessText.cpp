@@ -1,5 +1,6 @@
 // Prints reads and writes: affine indices, bounds, conversions between memory and scalars.
 #include "compiler/cuda/KernelText.h"
+#include "compiler/lower/PlanStorage.h"
 
 using namespace mlir;
 using namespace dlc::ir::kernel;
@@ -176,6 +177,49 @@ KernelText::Term KernelText::evalRead(ReadOp read) {
   return {name, kind, level};
 }
 
+//===--- Values kept in an output between loops ---===//
+
+std::string KernelText::stashElement(const Stash &stash) {
+  WriteOp out = stash.out;
+  ValType type = out.getValue().getType();
+  SmallVector<Attribute> names(type.getDims().begin(), type.getDims().end());
+  return element(out.getBuffer(), indices(out.getMap(), dimNumbers(func_, names), {}));
+}
+
+void KernelText::storeStash(const Stash &stash, const Term &value) {
+  stashDims_[stash.stage] = nestDims_;
+  WriteOp out = stash.out;
+  if (out.getValue() == stash.stage)
+    return; // its own write, in this loop
+  Type type = cast<MemRefType>(out.getBuffer().getType()).getElementType();
+  if (guarded_)
+    line("if (active)");
+  line((guarded_ ? "  " : "") + stashElement(stash) + " = " + stored(type, value) + ";");
+}
+
+KernelText::Term KernelText::loadStash(const Stash &stash) {
+  // A lane finds what it stored itself; if the lanes share other dims now, they wait for each other before the loop.
+  if (team_ != Team::Thread && stashDims_.lookup(stash.stage) != nestDims_)
+    line(innermost() - 1, "__syncthreads();");
+  WriteOp out = stash.out;
+  Type type = cast<MemRefType>(out.getBuffer().getType()).getElementType();
+  Type scalar = cast<ValType>(stash.stage.getType()).getElementType();
+  Kind kind = kindOf(scalar);
+  return {define(innermost(), scalar::cppName(kind), loaded(type, scalar, stashElement(stash))), kind, innermost()};
+}
+
+// Whether some buffer that the kernel reads may lie where `write` stores.
+bool KernelText::maySeeOther(WriteOp write) {
+  auto isRead = [](Value buffer) {
+    return llvm::any_of(buffer.getUsers(), [](Operation *user) { return isa<ReadOp>(user); });
+  };
+  return isRead(write.getBuffer()) || llvm::any_of(func_.getBlock().getArguments().drop_back(), [&](BlockArgument arg) {
+           return isa<MemRefType>(arg.getType()) && isRead(arg) && mayShare(plan_, arg, write);
+         });
+}
+
+//===--- Writes ---===//
+
 // `x = combine(x, value)` for a write that accumulates.
 static const char *combineName(Combine combine) {
   static constexpr const char *kOps[] = {"add", "mul", "min", "max", "min", "max", "and", "or"};
@@ -213,7 +257,7 @@ void KernelText::printWrite(WriteOp write) {
                    ", " + cast + value.text + ")";
     }
   }
-  if (!alone && llvm::any_of(write.getBuffer().getUsers(), [](Operation *user) { return isa<ReadOp>(user); }))
+  if (!alone && maySeeOther(write))
     line("__syncthreads();"); // other lanes may still have to read the old value
   if (!condition.empty())
     line("if (" + condition + ")");

@@ -2,6 +2,7 @@
 #include "compiler/cuda/CudaEmitter.h"
 
 #include "compiler/cuda/KernelText.h"
+#include "compiler/lower/Metadata.h"
 
 using namespace mlir;
 using dlc::ir::kernel::FuncOp;
@@ -46,6 +47,11 @@ FailureOr<CudaProgram> emitCuda(ModuleOp module) {
     CudaKernel info;
     if (failed(KernelText(*plan, shared).print(kernels, info)))
       return failure();
+    KernelInfo known = describeKernel(*plan);
+    info.outputs = std::move(known.outputs);
+    // Where a block has more teams than points, the spare ones read a point that another may be writing.
+    if (info.threadsX == info.pointsPerBlock * info.threadsY || info.pointsPerBlock == 1)
+      info.mayShare = std::move(known.mayShare);
     program.kernels.push_back(std::move(info));
   }
   program.text = cudaPrelude(shared.helpers) + shared.prims.text() + kernels;

@@ -24,6 +24,9 @@ struct CudaKernel {
   /// (a kernel with unrelated outputs) the first.
   std::vector<int64_t> pointDims;
   unsigned numBufs = 0, numInts = 0;
+  std::vector<uint32_t> outputs; ///< numbers of the buffers that are written
+  /// (input, output) buffers that may lie in the same memory, as in KernelInfo.
+  std::vector<std::pair<uint32_t, uint32_t>> mayShare;
 };
 
 /// The text of a program and its kernels, in module order.

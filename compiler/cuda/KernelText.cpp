@@ -215,9 +215,8 @@ void KernelText::printHeader(std::string &text) {
     Type element = memref.getElementType();
     bool isOut = llvm::is_contained(func_.getOuts(), number) || number == last;
     std::string type = element.isF16() || element.isBF16() ? "unsigned short" : scalar::cppName(kindOf(element));
-    text += (number ? ", " : "") + std::string(isOut ? "" : "const ") + type + " *" +
+    text += (info_.numBufs++ ? ", " : "") + std::string(isOut ? "" : "const ") + type + " *" +
             (number == last ? "err" : argName(number));
-    ++info_.numBufs;
     for (auto [i, stride] : llvm::enumerate(getStrides(memref)))
       if (ShapedType::isDynamic(stride)) {
         ints += ", long long " + argName(number) + "_s" + std::to_string(i);
@@ -271,6 +270,7 @@ void KernelText::printPhase(const LoopItem &item) {
                                     ? func_.getDimSizes()[loop->dim]
                                     : -int64_t(func_.getIntIndex(func_.getSizeArg(loop->dim).getArgNumber())) - 1);
   openPoints(loops);
+  innerLoop_ = loops.empty() ? ~0u : loops.back()->id;
   if (!loops.empty())
     printItems(loops.back()->items);
   else if (item.loop)
@@ -290,12 +290,6 @@ LogicalResult KernelText::print(std::string &text, CudaKernel &info) {
       c = '_';
   scopes_.emplace_back();
   top().indent = "  ";
-  if (team_ != Team::Thread) {
-    bool row = team_ == Team::Row;
-    line(std::string("const int lane = threadIdx.") + (row ? "x" : "y") + ";");
-    if (units_ > 1)
-      line(std::string("const int unit = threadIdx.") + (row ? "y" : "x") + ";");
-  }
   // Outputs that share no reduction at the top may have points of their own; otherwise one block does it all in order.
   bool apart = llvm::all_of(plan_.top, [&](const LoopItem &item) {
     ArrayRef<unsigned> sinks = item.loop ? ArrayRef<unsigned>(item.loop->sinks) : ArrayRef<unsigned>();
@@ -315,6 +309,13 @@ LogicalResult KernelText::print(std::string &text, CudaKernel &info) {
     info_.pointDims.push_back(1);
   std::string header;
   printHeader(header);
+  bool row = team_ == Team::Row;
+  auto declare = [&](const char *name, const char *axis) {
+    if (top().text.find(name) != std::string::npos)
+      header += std::string("  const int ") + name + " = threadIdx." + axis + ";\n";
+  };
+  declare("lane", row ? "x" : "y");
+  declare("unit", row ? "y" : "x");
   text += header + top().text + "}\n\n";
   info = info_;
   return failure(failed_);
@@ -388,7 +389,11 @@ void KernelText::printNest(const LoopNode &node) {
   if (nest.isLeaf)
     for (unsigned sink : nest.loops.back()->sinks)
       inLeaf_[sink] = split;
+  unsigned outerLoop = std::exchange(innerLoop_, nest.loops.back()->id);
+  SmallVector<unsigned> outerDims = std::exchange(nestDims_, split ? dims : SmallVector<unsigned>());
   printItems(nest.loops.back()->items);
+  innerLoop_ = outerLoop;
+  nestDims_ = outerDims;
   close();
   if (serial)
     close();

@@ -83,6 +83,7 @@ private:
 
   // ScalarText.cpp
   Term eval(mlir::Value value);
+  Term evalMap(mlir::Value stage);
   Term evalOp(mlir::Operation *op);
   Term evalPrim(mlir::Operation *op, llvm::StringRef name, llvm::ArrayRef<Term> operands, bool isUnsigned);
   std::string arith(mlir::Operation *op, llvm::ArrayRef<Term> operands);
@@ -98,6 +99,10 @@ private:
   /// Index expressions of an access with the level at which all of them exist.
   llvm::SmallVector<Term> indices(mlir::AffineMap map, llvm::ArrayRef<unsigned> dims, mlir::ValueRange syms);
   Term affine(mlir::AffineExpr expr, llvm::ArrayRef<unsigned> dims, llvm::ArrayRef<Term> syms);
+  Term loadStash(const Stash &stash);
+  void storeStash(const Stash &stash, const Term &value);
+  std::string stashElement(const Stash &stash);
+  bool maySeeOther(ir::kernel::WriteOp write);
   /// Applies the bound to `list` and returns the condition under which the access is made, or "".
   std::string applyBound(ir::kernel::Bound bound, llvm::ArrayRef<int64_t> positions, mlir::ValueRange sizes,
                          llvm::SmallVector<Term> &list, unsigned level);
@@ -127,6 +132,9 @@ private:
   llvm::DenseMap<mlir::Value, Accumulator> accumulators_;
   llvm::DenseMap<unsigned, bool> inLeaf_; ///< of a reduce: whether lanes hold partial results
   llvm::SmallVector<mlir::Value> written_;
+  unsigned innerLoop_ = ~0u; ///< the plan's number of the innermost open loop
+  llvm::SmallVector<unsigned> nestDims_; ///< dims that the open leaf nest shares out
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<unsigned>> stashDims_; ///< nestDims_ where a stash was filled
   CudaKernel info_;
   Team team_ = Team::Thread;
   unsigned lanes_ = 1, units_ = 1;

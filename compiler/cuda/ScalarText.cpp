@@ -50,8 +50,8 @@ KernelText::Term KernelText::eval(Value value) {
   }
   Operation *op = value.getDefiningOp();
   Term term;
-  if (auto map = dyn_cast<MapOp>(op)) {
-    term = eval(map.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
+  if (isa<MapOp>(op)) {
+    term = evalMap(value);
   } else if (isa<ReduceOp>(op)) {
     error(op) << "its value is used before the loops that make it are complete";
     return {"0", kindOf(cast<ValType>(value.getType()).getElementType()), 0};
@@ -60,6 +60,22 @@ KernelText::Term KernelText::eval(Value value) {
   }
   scopes_[term.level].memo[value] = term;
   return term;
+}
+
+// A value that the plan keeps in an output's memory is stored in the loop that makes it and loaded in later ones.
+KernelText::Term KernelText::evalMap(Value stage) {
+  auto map = cast<MapOp>(stage.getDefiningOp());
+  Value yielded = map.getBody().front().getTerminator()->getOperand(cast<OpResult>(stage).getResultNumber());
+  for (const Stash &stash : plan_.stashes) {
+    if (stash.stage != stage)
+      continue;
+    if (innerLoop_ != stash.storeLoop)
+      return loadStash(stash);
+    Term term = eval(yielded);
+    storeStash(stash, term);
+    return {term.text, term.kind, innermost()};
+  }
+  return eval(yielded);
 }
 
 KernelText::Term KernelText::constantTerm(Operation *op) {

@@ -7,6 +7,7 @@
 #include "runtime/scalar/NativeBuilder.h"
 #include "runtime/scalar/Primitives.h"
 
+#include "gtest/gtest.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Parser/Parser.h"

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <gtest/gtest.h>
 #include <random>
 
 namespace s = dlc::scalar;

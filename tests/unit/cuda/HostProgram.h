@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
-#include <gtest/gtest.h>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -30,7 +29,7 @@ public:
       std::ofstream out(base + "/program.cpp");
       out << "#include \"compiler/cuda/HostShim.h\"\n" << text;
       for (const HostKernel &kernel : kernels)
-        out << "DLC_HOST_KERNEL(" << kernel.name << ", " << kernel.threadsX << ", " << kernel.threadsY << ")\n";
+        out << "DLC_HOST_KERNEL(" << kernel.name << ", " << kernel.threadsX << ", " << kernel.threadsY << ", 3)\n";
     }
     std::string command = std::string(DLC_TEST_CXX) + " -std=c++17 -O1 -fPIC -shared -march=x86-64-v3 -ffp-contract=off" +
                           " -Wall -Werror -I" + DLC_TEST_SOURCE + " " + base + "/program.cpp -o " + base + "/program.so";
@@ -51,9 +50,15 @@ public:
   void run(const std::string &kernel, const std::vector<void *> &bufs, const std::vector<int64_t> &ints, unsigned grid) {
     using Entry = void (*)(void *const *, const long long *, unsigned);
     auto entry = reinterpret_cast<Entry>(dlsym(library_, (kernel + "_host").c_str()));
-    ASSERT_NE(entry, nullptr) << kernel;
+    if (!entry)
+      throw std::runtime_error("the program has no kernel " + kernel);
     std::vector<long long> numbers(ints.begin(), ints.end());
     entry(bufs.data(), numbers.data(), grid);
+  }
+
+  /// Returns the kernel as a function of the binary interface (the parallel range is ignored); three blocks.
+  void (*entry(const std::string &kernel) const)(void *const *, const int64_t *) {
+    return reinterpret_cast<void (*)(void *const *, const int64_t *)>(dlsym(library_, (kernel + "_entry").c_str()));
   }
 
 private:
