@@ -13,8 +13,10 @@ namespace {
 
 /// The C++ type of dtype number I.
 template <size_t I> struct TypeAt;
-#define DLC_X(name, type, py, cat)                                                                 \
-  template <> struct TypeAt<static_cast<size_t>(DType::name)> { using T = type; };
+#define DLC_X(name, type, py, cat)                                                                                     \
+  template <> struct TypeAt<static_cast<size_t>(DType::name)> {                                                        \
+    using T = type;                                                                                                    \
+  };
 DLC_FOR_EACH_DTYPE(DLC_X)
 #undef DLC_X
 
@@ -37,8 +39,7 @@ template <class From, class To> To convertValue(From v) {
     return scalar::castTo<scalar::kKindOf<To>>(b, widen(v));
 }
 
-template <class From, class To>
-void convert(const char *src, int64_t ss, char *dst, int64_t ds, int64_t n) {
+template <class From, class To> void convert(const char *src, int64_t ss, char *dst, int64_t ds, int64_t n) {
   constexpr int64_t kFrom = sizeof(From), kTo = sizeof(To);
   auto *d = reinterpret_cast<To *>(dst);
   if (ds == kTo && ss == kFrom) {
@@ -67,16 +68,23 @@ void convert(const char *src, int64_t ss, char *dst, int64_t ds, int64_t n) {
       d[i] = convertValue<From, To>(*reinterpret_cast<const From *>(src + i * ss));
   else
     for (int64_t i = 0; i < n; ++i)
-      *reinterpret_cast<To *>(dst + i * ds) =
-          convertValue<From, To>(*reinterpret_cast<const From *>(src + i * ss));
+      *reinterpret_cast<To *>(dst + i * ds) = convertValue<From, To>(*reinterpret_cast<const From *>(src + i * ss));
 }
 
 /// Equal dtypes of one size share a copy of bits.
 template <size_t Bytes> struct Bits;
-template <> struct Bits<1> { using T = uint8_t; };
-template <> struct Bits<2> { using T = int16_t; };
-template <> struct Bits<4> { using T = int32_t; };
-template <> struct Bits<8> { using T = int64_t; };
+template <> struct Bits<1> {
+  using T = uint8_t;
+};
+template <> struct Bits<2> {
+  using T = int16_t;
+};
+template <> struct Bits<4> {
+  using T = int32_t;
+};
+template <> struct Bits<8> {
+  using T = int64_t;
+};
 
 template <size_t From, size_t To> constexpr ConvertFn entry() {
   using F = typename TypeAt<From>::T;
@@ -89,16 +97,13 @@ template <size_t From, size_t To> constexpr ConvertFn entry() {
   }
 }
 
-template <size_t... I>
-constexpr std::array<ConvertFn, sizeof...(I)> table(std::index_sequence<I...>) {
+template <size_t... I> constexpr std::array<ConvertFn, sizeof...(I)> table(std::index_sequence<I...>) {
   return {entry<I / kNumDTypes, I % kNumDTypes>()...};
 }
 constexpr auto kTable = table(std::make_index_sequence<kNumDTypes * kNumDTypes>());
 
 } // namespace
 
-ConvertFn convertFn(DType from, DType to) {
-  return kTable[static_cast<int>(from) * kNumDTypes + static_cast<int>(to)];
-}
+ConvertFn convertFn(DType from, DType to) { return kTable[static_cast<int>(from) * kNumDTypes + static_cast<int>(to)]; }
 
 } // namespace dlc::kernels

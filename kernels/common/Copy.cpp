@@ -88,7 +88,8 @@ void fillWith(const Tensor &dst, const Number &value) {
   g.add(dst);
   g.add({}, {}, 8);
   g.finish();
-  copyRows(g, dst.dataAs<char>(), reinterpret_cast<const char *>(&raw), convertFn(value.isFloat() ? DType::F64 : DType::I64, dst.dtype()));
+  copyRows(g, dst.dataAs<char>(), reinterpret_cast<const char *>(&raw),
+           convertFn(value.isFloat() ? DType::F64 : DType::I64, dst.dtype()));
 }
 
 bool sameView(const Tensor &a, const Tensor &b) {

@@ -25,7 +25,8 @@ inline Tensor selected(const Tensor &t, int64_t dim, int64_t index) {
 }
 
 /// t[start:end:step] along `dim`.
-inline Tensor sliced(const Tensor &t, int64_t dim, const std::optional<Dim> &start, const std::optional<Dim> &end, int64_t step) {
+inline Tensor sliced(const Tensor &t, int64_t dim, const std::optional<Dim> &start, const std::optional<Dim> &end,
+                     int64_t step) {
   int64_t n = t.size(dim);
   auto clip = [n](int64_t v) { return std::clamp<int64_t>(v < 0 ? v + n : v, 0, n); };
   int64_t from = clip(start ? start->value() : 0), to = std::max(from, clip(end ? end->value() : n));

@@ -35,7 +35,8 @@ template <class F> void visitConv(DType t, F f) {
 
 void conv2dKernel(const Conv2dArgs<Tensor> &args, Span<Tensor> outs) {
   DType type = args.input.dtype();
-  Tensor x = asContiguous(args.input), w = asContiguous(args.weight, type), bias = args.bias ? asContiguous(*args.bias, type) : Tensor();
+  Tensor x = asContiguous(args.input), w = asContiguous(args.weight, type),
+         bias = args.bias ? asContiguous(*args.bias, type) : Tensor();
   ContiguousOut y(outs[0], type);
   ConvShape s = shapeOf(x.sizes(), w.sizes(), y.get().sizes(), args.stride, args.padding, args.dilation, args.groups);
   visitConv(type, [&](auto tag) {

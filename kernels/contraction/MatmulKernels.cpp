@@ -12,7 +12,8 @@ void product(const Tensor &a, const Tensor &b, const Tensor &out, const Number &
   visitDType(out.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, bool>) {
-      fail(ErrorKind::NotImplemented, "matmul: not implemented for bool\nCast the operands to an integer or float dtype.");
+      fail(ErrorKind::NotImplemented,
+           "matmul: not implemented for bool\nCast the operands to an integer or float dtype.");
     } else {
       using Acc = GemmAcc<T>;
       GemmArgs<T> g;
@@ -40,7 +41,8 @@ void matrixProduct(const Tensor &a, const Tensor &b, const Tensor &out) {
   copyInto(out, own);
 }
 
-void addProduct(const Tensor &self, const Tensor &a, const Tensor &b, const Number &beta, const Number &alpha, const Tensor &out) {
+void addProduct(const Tensor &self, const Tensor &a, const Tensor &b, const Number &beta, const Number &alpha,
+                const Tensor &out) {
   if (out.numel() == 0)
     return;
   // beta = 0 ignores self, NaN included.

@@ -26,7 +26,8 @@ struct Axis {
   }
 };
 
-Axis axisOf(const Tensor &in, const Tensor &out, size_t i, Ints kernel, const std::optional<Ints> &stride, Ints padding, int64_t dilation) {
+Axis axisOf(const Tensor &in, const Tensor &out, size_t i, Ints kernel, const std::optional<Ints> &stride, Ints padding,
+            int64_t dilation) {
   int64_t d = static_cast<int64_t>(i) - 2, k = at(kernel, i);
   Axis a{in.size(d), out.size(d), k, stride && !stride->empty() ? at(*stride, i) : k, at(padding, i), dilation, {}};
   for (int64_t o = 0; o < a.out; ++o)
@@ -142,12 +143,15 @@ void maxPool2dBackwardKernel(const MaxPool2dBackwardArgs<Tensor> &args, Span<Ten
 namespace {
 
 /// By what the sum of a window is divided: the window's size with its padding, without, or a number.
-int64_t divisorOf(const Axis &h, const Axis &w, int64_t oh, int64_t ow, bool countPad, const std::optional<int64_t> &override) {
+int64_t divisorOf(const Axis &h, const Axis &w, int64_t oh, int64_t ow, bool countPad,
+                  const std::optional<int64_t> &override) {
   if (override)
     return *override;
   if (!countPad)
     return h.window(oh).count * w.window(ow).count;
-  auto padded = [](const Axis &a, int64_t o) { return std::min(o * a.stride - a.pad + a.kernel, a.in + a.pad) - (o * a.stride - a.pad); };
+  auto padded = [](const Axis &a, int64_t o) {
+    return std::min(o * a.stride - a.pad + a.kernel, a.in + a.pad) - (o * a.stride - a.pad);
+  };
   return padded(h, oh) * padded(w, ow);
 }
 
@@ -171,7 +175,8 @@ void avgPool2dKernel(const AvgPool2dArgs<Tensor> &args, Span<Tensor> outs) {
           for (int64_t i = 0; i < rows.count; ++i)
             for (int64_t j = 0; j < cols.count; ++j)
               sum += in[(rows.from + i) * w.in + cols.from + j];
-          out[oh * w.out + ow] = sum / static_cast<T>(divisorOf(h, w, oh, ow, args.count_include_pad, args.divisor_override));
+          out[oh * w.out + ow] =
+              sum / static_cast<T>(divisorOf(h, w, oh, ow, args.count_include_pad, args.divisor_override));
         }
     });
   });
@@ -193,7 +198,8 @@ void avgPool2dBackwardKernel(const AvgPool2dBackwardArgs<Tensor> &args, Span<Ten
       for (int64_t oh = 0; oh < h.out; ++oh)
         for (int64_t ow = 0; ow < w.out; ++ow) {
           auto rows = h.window(oh), cols = w.window(ow);
-          T each = g[oh * w.out + ow] / static_cast<T>(divisorOf(h, w, oh, ow, args.count_include_pad, args.divisor_override));
+          T each = g[oh * w.out + ow] /
+                   static_cast<T>(divisorOf(h, w, oh, ow, args.count_include_pad, args.divisor_override));
           for (int64_t i = 0; i < rows.count; ++i)
             for (int64_t j = 0; j < cols.count; ++j)
               d[(rows.from + i) * w.in + cols.from + j] += each;

@@ -35,7 +35,8 @@ void arangeFloatKernel(const ArangeFloatArgs<Tensor> &args, Span<Tensor> outs) {
 
 void linspaceKernel(const LinspaceArgs<Tensor> &args, Span<Tensor> outs) {
   int64_t n = args.steps.value();
-  double start = args.start.toDouble(), end = args.end.toDouble(), step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
+  double start = args.start.toDouble(), end = args.end.toDouble(),
+         step = n > 1 ? (end - start) / static_cast<double>(n - 1) : 0;
   // Each half is counted from its own end, so that both ends are exact.
   generate<double>(outs[0], [=](int64_t i) {
     return i < n / 2 || n == 1 ? start + step * static_cast<double>(i) : end - step * static_cast<double>(n - 1 - i);

@@ -122,8 +122,8 @@ void bernoulliKernel(const BernoulliArgs<Tensor> &args, Span<Tensor> outs) {
   Tensor p = asContiguous(args.self, DType::F32);
   const float *prob = p.dataAs<float>();
   for (int64_t i = 0, n = p.numel(); i < n; ++i)
-    DLC_REQUIRE(prob[i] >= 0 && prob[i] <= 1, Runtime, "bernoulli: probability ", prob[i], " in `self` is outside [0, 1]",
-                "\nGive probabilities from 0 to 1.");
+    DLC_REQUIRE(prob[i] >= 0 && prob[i] <= 1, Runtime, "bernoulli: probability ", prob[i],
+                " in `self` is outside [0, 1]", "\nGive probabilities from 0 to 1.");
   fillRandom(Stream(args.generator, outs[0].numel()), outs[0], uniformRun, [=](float *tile, int64_t begin, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
       tile[i] = tile[i] < prob[begin + i] ? 1.0f : 0.0f;
@@ -141,8 +141,9 @@ void randintKernel(const RandintArgs<Tensor> &args, Span<Tensor> outs) {
   int64_t *p = result.data<int64_t>();
   parallelFor(n, 4096, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
-      uint64_t pick = wide ? ((static_cast<uint64_t>(s.bits(2 * i)) << 32) | static_cast<uint64_t>(s.bits(2 * i + 1))) % range
-                           : (static_cast<uint64_t>(s.bits(i)) * range) >> 32;
+      uint64_t pick =
+          wide ? ((static_cast<uint64_t>(s.bits(2 * i)) << 32) | static_cast<uint64_t>(s.bits(2 * i + 1))) % range
+               : (static_cast<uint64_t>(s.bits(i)) * range) >> 32;
       p[i] = static_cast<int64_t>(static_cast<uint64_t>(low) + pick);
     }
   });
@@ -166,18 +167,20 @@ namespace {
 
 /// `count` draws from the weights, by the uniform numbers first, first + 1, ...; without replacement a drawn weight
 /// becomes 0.
-void drawRow(const Stream &s, int64_t first, std::vector<double> weights, int64_t count, bool replacement, int64_t *to) {
+void drawRow(const Stream &s, int64_t first, std::vector<double> weights, int64_t count, bool replacement,
+             int64_t *to) {
   double total = 0;
   int64_t positive = 0;
   for (double w : weights) {
-    DLC_REQUIRE(w >= 0 && std::isfinite(w), Runtime, "multinomial: probability ", w, " in `self` is negative, infinite or NaN",
-                "\nGive finite probabilities from 0.");
+    DLC_REQUIRE(w >= 0 && std::isfinite(w), Runtime, "multinomial: probability ", w,
+                " in `self` is negative, infinite or NaN", "\nGive finite probabilities from 0.");
     total += w;
     positive += w > 0;
   }
-  DLC_REQUIRE(total > 0, Runtime, "multinomial: the probabilities of a row of `self` sum to 0\nGive at least one above 0.");
-  DLC_REQUIRE(replacement || positive >= count, Runtime, "multinomial: cannot draw num_samples = ", count, " without replacement from ",
-              positive, " positive probabilities\nDraw fewer, or with replacement=True.");
+  DLC_REQUIRE(total > 0, Runtime,
+              "multinomial: the probabilities of a row of `self` sum to 0\nGive at least one above 0.");
+  DLC_REQUIRE(replacement || positive >= count, Runtime, "multinomial: cannot draw num_samples = ", count,
+              " without replacement from ", positive, " positive probabilities\nDraw fewer, or with replacement=True.");
   for (int64_t k = 0; k < count; ++k) {
     scalar::NativeBuilder b;
     double at = static_cast<double>(scalar::philox_uniform_(b, s.seed, s.offset, first + k)) * total, sum = 0;
@@ -204,7 +207,8 @@ void multinomialKernel(const MultinomialArgs<Tensor> &args, Span<Tensor> outs) {
   ContiguousOut result(outs[0], DType::I64);
   for (int64_t r = 0; r < rows; ++r) {
     const double *p = w.dataAs<double>() + r * classes;
-    drawRow(s, r * count, std::vector<double>(p, p + classes), count, args.replacement, result.data<int64_t>() + r * count);
+    drawRow(s, r * count, std::vector<double>(p, p + classes), count, args.replacement,
+            result.data<int64_t>() + r * count);
   }
   result.commit();
 }

@@ -71,7 +71,7 @@ constexpr int64_t kShortRow = 256;
 struct Access {
   char *base = nullptr;
   ConvertFn convert = nullptr; // memory -> tile (output: tile -> memory)
-  ConvertFn round = nullptr;   // a further step: tile -> half -> tile, where an operand is first promoted to f16 or bf16
+  ConvertFn round = nullptr; // a further step: tile -> half -> tile, where an operand is first promoted to f16 or bf16
   ConvertFn widen = nullptr;
   int64_t computeBytes = 0;
   bool sameType = false; // no conversion needed
@@ -245,8 +245,8 @@ void Runner::blocks(int64_t begin, int64_t end, char *tiles) {
     for (int64_t r = 0; r < count; ++r, cursor.next())
       for (int k = 1; k < n_; ++k)
         if (!isLinear[k] && !same[k])
-          gather(k, access_[k].base + cursor.offset(k), g_.strides[k][0],
-                 ptrs[k] + r * inner * access_[k].computeBytes, inner);
+          gather(k, access_[k].base + cursor.offset(k), g_.strides[k][0], ptrs[k] + r * inner * access_[k].computeBytes,
+                 inner);
     note(loop_(ptrs, count * inner));
     if (!isLinear[0])
       for (int64_t r = 0; r < count; ++r, outCursor.next())
@@ -267,7 +267,8 @@ void Runner::range(int64_t begin, int64_t end) {
 namespace {
 void throwFault(const Operands &in, int64_t fault) {
   if (fault)
-    fail(ErrorKind::ZeroDivision, in.op(), ": integer division by zero\nMake sure that no element of the divisor is 0.");
+    fail(ErrorKind::ZeroDivision, in.op(),
+         ": integer division by zero\nMake sure that no element of the divisor is 0.");
 }
 } // namespace
 
@@ -295,7 +296,8 @@ bool Runner::runFlat(const Operands &in, const LoopTable &table, const Tensor &o
     bool number = item.role == Operands::Role::Scalar || item.tensor->isWrapped();
     if (!number && (item.dtype != target || item.tensor->sizes() != out.sizes() || !item.tensor->isContiguous()))
       return false;
-    base[i + 1] = item.role == Operands::Role::Scalar ? reinterpret_cast<char *>(const_cast<int64_t *>(&item.raw)) : item.tensor->dataAs<char>();
+    base[i + 1] = item.role == Operands::Role::Scalar ? reinterpret_cast<char *>(const_cast<int64_t *>(&item.raw))
+                                                      : item.tensor->dataAs<char>();
     bytes[i + 1] = number ? 0 : static_cast<int64_t>(itemSize(target));
     if (number)
       step = kTile;
@@ -309,7 +311,8 @@ bool Runner::runFlat(const Operands &in, const LoopTable &table, const Tensor &o
       if (bytes[k])
         continue;
       DType target = table.boolOperands >> (k - 1) & 1 ? DType::Bool : compute;
-      convertFn(in.items_[k - 1].dtype, target)(base[k], 0, ptrs[k], static_cast<int64_t>(itemSize(target)), std::min(kTile, e - b));
+      convertFn(in.items_[k - 1].dtype, target)(base[k], 0, ptrs[k], static_cast<int64_t>(itemSize(target)),
+                                                std::min(kTile, e - b));
     }
     for (int64_t i = b; i < e; i += step) {
       int64_t count = std::min(step, e - i);

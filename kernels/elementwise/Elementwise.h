@@ -60,13 +60,10 @@ namespace detail {
 // Loops that call libm cannot be vectorised, which is meant.
 #pragma clang diagnostic ignored "-Wpass-failed"
 
-template <class F, class V, size_t I>
-using OperandType = std::conditional_t<(F::kBoolOperands >> I & 1) != 0, bool, V>;
+template <class F, class V, size_t I> using OperandType = std::conditional_t<(F::kBoolOperands >> I & 1) != 0, bool, V>;
 
-template <class F, class V, size_t... I>
-int64_t loop(char *const *ptrs, int64_t n, std::index_sequence<I...>) {
-  using R = decltype(F::run(std::declval<scalar::NativeBuilder &>(),
-                            std::declval<OperandType<F, V, I>>()...));
+template <class F, class V, size_t... I> int64_t loop(char *const *ptrs, int64_t n, std::index_sequence<I...>) {
+  using R = decltype(F::run(std::declval<scalar::NativeBuilder &>(), std::declval<OperandType<F, V, I>>()...));
   auto in = std::make_tuple(reinterpret_cast<const OperandType<F, V, I> *>(ptrs[I + 1])...);
   R *out = reinterpret_cast<R *>(ptrs[0]);
   scalar::NativeBuilder b;
@@ -89,8 +86,7 @@ template <class F, class V, size_t... I> constexpr DType resultOf(std::index_seq
 template <class F, class V> constexpr void fill(LoopTable &t) {
   constexpr DType d = dtypeOfType<V>;
   constexpr uint32_t kHalves = 1u << int(DType::F16) | 1u << int(DType::BF16);
-  constexpr bool wanted =
-      (F::kTypes >> int(d) & 1) != 0 || (d == DType::F32 && (F::kTypes & kHalves) != 0);
+  constexpr bool wanted = (F::kTypes >> int(d) & 1) != 0 || (d == DType::F32 && (F::kTypes & kHalves) != 0);
   if constexpr (wanted) {
     t.loops[int(d)] = loopOf<F, V>;
     t.results[int(d)] = resultOf<F, V>(std::make_index_sequence<F::kArity>());

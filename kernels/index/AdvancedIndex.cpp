@@ -33,10 +33,10 @@ Tensor positionsOf(const Tensor &t) {
 /// An indexing of self by tensors, holes being full slices: the chosen positions are offset[k] + any position of the
 /// other dimensions.
 struct Indexing {
-  Sizes indexSizes;              // broadcast shape of the index tensors
-  std::vector<int64_t> offsets;  // of each of its elements, in elements of self
-  Sizes restSizes, restStrides;  // dimensions that are not indexed
-  int64_t before = 0;            // how many of these come first in the result
+  Sizes indexSizes;             // broadcast shape of the index tensors
+  std::vector<int64_t> offsets; // of each of its elements, in elements of self
+  Sizes restSizes, restStrides; // dimensions that are not indexed
+  int64_t before = 0;           // how many of these come first in the result
   Sizes resultSizes() const {
     Sizes s(restSizes.begin(), restSizes.begin() + before);
     s.append(indexSizes.begin(), indexSizes.end());
@@ -55,9 +55,9 @@ std::vector<Tensor> withoutMasks(const Tensor &self, Span<const Tensor> indices)
     }
     int64_t at = static_cast<int64_t>(flat.size());
     for (int64_t d = 0; d < t.dim(); ++d)
-      DLC_REQUIRE(at + d < self.dim() && t.size(d) == self.size(at + d), Index, "index: the shape of the mask ", listStr(t.sizes()),
-                  " at dimension ", d, " does not match the shape of the indexed tensor ", listStr(self.sizes()),
-                  "\nGive a mask of the sizes that it indexes.");
+      DLC_REQUIRE(at + d < self.dim() && t.size(d) == self.size(at + d), Index, "index: the shape of the mask ",
+                  listStr(t.sizes()), " at dimension ", d, " does not match the shape of the indexed tensor ",
+                  listStr(self.sizes()), "\nGive a mask of the sizes that it indexes.");
     Tensor positions = positionsOf(t);
     for (int64_t d = 0; d < t.dim(); ++d)
       flat.push_back(selected(positions, 1, d));
@@ -74,8 +74,9 @@ Sizes broadcastIndices(const std::vector<Tensor> &indices) {
       sizes.insert(0, 1);
     for (int64_t d = 1; d <= t.dim(); ++d) {
       int64_t &have = sizes[sizes.size() - d], want = t.size(-d);
-      DLC_REQUIRE(have == want || have == 1 || want == 1, Index, "index: shape mismatch: indexing tensors cannot be broadcast together: ",
-                  listStr(sizes), " and ", listStr(t.sizes()), "\nGive index tensors of compatible shapes.");
+      DLC_REQUIRE(have == want || have == 1 || want == 1, Index,
+                  "index: shape mismatch: indexing tensors cannot be broadcast together: ", listStr(sizes), " and ",
+                  listStr(t.sizes()), "\nGive index tensors of compatible shapes.");
       have = have == 1 ? want : have;
     }
   }
@@ -84,8 +85,8 @@ Sizes broadcastIndices(const std::vector<Tensor> &indices) {
 
 Indexing analyse(const char *op, const Tensor &self, Span<const Tensor> given) {
   std::vector<Tensor> indices = withoutMasks(self, given);
-  DLC_REQUIRE(static_cast<int64_t>(indices.size()) <= self.dim(), Index, op, ": too many indices for a tensor of dimension ", self.dim(),
-              "\nGive at most one index a dimension.");
+  DLC_REQUIRE(static_cast<int64_t>(indices.size()) <= self.dim(), Index, op,
+              ": too many indices for a tensor of dimension ", self.dim(), "\nGive at most one index a dimension.");
   Indexing x;
   x.indexSizes = broadcastIndices(indices);
   int64_t count = 1, first = -1, last = -1, used = 0;
@@ -132,8 +133,8 @@ struct ResultView {
   int64_t step;
 };
 
-/// Calls f(self element offset, result element offset, count, self stride, result stride) for runs of elements, those of
-/// one index after those of the earlier ones.
+/// Calls f(self element offset, result element offset, count, self stride, result stride) for runs of elements, those
+/// of one index after those of the earlier ones.
 template <class F> void forEachRun(const Indexing &x, const ResultView &r, bool parallel, F f) {
   Geometry g(x.restSizes);
   if (g.numel == 0)

@@ -11,7 +11,8 @@ namespace dlc::kernels {
 namespace {
 
 /// out[o, i, :] = in[o, index[i], :] over blocks of `bytes`.
-void gatherBlocks(const char *in, char *out, const int64_t *index, int64_t outer, int64_t n, int64_t count, int64_t bytes) {
+void gatherBlocks(const char *in, char *out, const int64_t *index, int64_t outer, int64_t n, int64_t count,
+                  int64_t bytes) {
   parallelFor(outer * count, std::max<int64_t>(1, 65536 / std::max<int64_t>(bytes, 1)), [&](int64_t b, int64_t e) {
     for (int64_t k = b; k < e; ++k) {
       const char *src = in + (k / count * n + index[k % count]) * bytes;
@@ -32,25 +33,28 @@ void gatherBlocks(const char *in, char *out, const int64_t *index, int64_t outer
 
 /// out[o, index[i], c] += scale * src[o, i, c]; `skip` is an index that adds nothing.
 template <class T>
-void addBlocks(T *out, const T *src, const int64_t *index, int64_t outer, int64_t n, int64_t count, int64_t inner, T scale, int64_t skip) {
+void addBlocks(T *out, const T *src, const int64_t *index, int64_t outer, int64_t n, int64_t count, int64_t inner,
+               T scale, int64_t skip) {
   int64_t width = inner >= 64 ? 64 : inner; // columns of a task
   int64_t tasksPerRow = inner ? (inner + width - 1) / width : 0;
-  parallelFor(outer * tasksPerRow, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, count * width)), [&](int64_t b, int64_t e) {
-    for (int64_t task = b; task < e; ++task) {
-      int64_t o = task / tasksPerRow, at = task % tasksPerRow * width, w = std::min(width, inner - at);
-      for (int64_t i = 0; i < count; ++i) {
-        if (index[i] == skip)
-          continue;
-        T *to = out + (o * n + index[i]) * inner + at;
-        const T *from = src + (o * count + i) * inner + at;
-        for (int64_t c = 0; c < w; ++c)
-          to[c] = static_cast<T>(to[c] + static_cast<T>(scale * from[c]));
-      }
-    }
-  });
+  parallelFor(outer * tasksPerRow, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, count * width)),
+              [&](int64_t b, int64_t e) {
+                for (int64_t task = b; task < e; ++task) {
+                  int64_t o = task / tasksPerRow, at = task % tasksPerRow * width, w = std::min(width, inner - at);
+                  for (int64_t i = 0; i < count; ++i) {
+                    if (index[i] == skip)
+                      continue;
+                    T *to = out + (o * n + index[i]) * inner + at;
+                    const T *from = src + (o * count + i) * inner + at;
+                    for (int64_t c = 0; c < w; ++c)
+                      to[c] = static_cast<T>(to[c] + static_cast<T>(scale * from[c]));
+                  }
+                }
+              });
 }
 
-void selectRows(const char *op, const char *argument, const Tensor &self, int64_t dim, const Tensor &index, const Tensor &out) {
+void selectRows(const char *op, const char *argument, const Tensor &self, int64_t dim, const Tensor &index,
+                const Tensor &out) {
   Tensor x = asContiguous(self);
   DimSplit s(x.sizes(), dim);
   Tensor at = checkedIndices(op, argument, index, dim, s.n);
@@ -96,8 +100,8 @@ void indexAddKernel(const IndexAddArgs<Tensor> &args, Span<Tensor> outs) {
   visitCompute(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     using E = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-    addBlocks<E>(static_cast<E *>(result.get().data()), static_cast<const E *>(source.data()), at.dataAs<int64_t>(), s.outer, s.n,
-                 at.numel(), s.inner, args.alpha.as<E>(), -1);
+    addBlocks<E>(static_cast<E *>(result.get().data()), static_cast<const E *>(source.data()), at.dataAs<int64_t>(),
+                 s.outer, s.n, at.numel(), s.inner, args.alpha.as<E>(), -1);
   });
   result.commit();
 }
@@ -126,7 +130,8 @@ struct Overlay {
       return;
     size_t d = static_cast<size_t>(dim);
     outer = offsetsOf(indexSizes.slice(0, d), Ints(t.strides()).slice(0, d), bytes);
-    inner = offsetsOf(indexSizes.slice(d + 1, indexSizes.size() - d - 1), Ints(t.strides()).slice(d + 1, indexSizes.size() - d - 1), bytes);
+    inner = offsetsOf(indexSizes.slice(d + 1, indexSizes.size() - d - 1),
+                      Ints(t.strides()).slice(d + 1, indexSizes.size() - d - 1), bytes);
     step = t.stride(dim) * bytes;
   }
   std::vector<int64_t> outer = {0}, inner = {0};
@@ -170,8 +175,8 @@ namespace {
 
 /// out = self, then out[o, index, c] = combine(out[...], src[o, j, c]).
 template <class Combine>
-void scatterInto(const char *op, const Tensor &self, int64_t dim, const Tensor &index, const Tensor &src, const Tensor &out, DType type,
-                 Combine combine) {
+void scatterInto(const char *op, const Tensor &self, int64_t dim, const Tensor &index, const Tensor &src,
+                 const Tensor &out, DType type, Combine combine) {
   dim = wrapDim(dim, self.dim());
   int64_t bound = self.dim() ? self.size(dim) : 1;
   Tensor at = checkedIndices(op, "index", index, dim, bound);

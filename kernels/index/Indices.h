@@ -7,8 +7,8 @@ namespace dlc::kernels {
 
 /// IndexError naming the op, the index and the bound.
 [[noreturn]] inline void failIndex(const char *op, const char *argument, int64_t index, int64_t dim, int64_t bound) {
-  fail(ErrorKind::Index, op, ": index ", index, " in `", argument, "` is out of bounds for dimension ", dim, " of size ", bound,
-       "\nGive indices from 0 to ", bound - 1, ".");
+  fail(ErrorKind::Index, op, ": index ", index, " in `", argument, "` is out of bounds for dimension ", dim,
+       " of size ", bound, "\nGive indices from 0 to ", bound - 1, ".");
 }
 
 /// `index` as row-major int64, every element of it in [0, bound).

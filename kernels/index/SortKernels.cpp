@@ -30,7 +30,8 @@ template <class T, class F> void forEachRow(const T *x, const DimSplit &s, F f) 
 }
 
 /// The first k of each row in the wanted order; all of them sort.
-void order(const Tensor &self, int64_t dim, int64_t k, bool descending, bool partial, const Tensor &values, const Tensor &indices) {
+void order(const Tensor &self, int64_t dim, int64_t k, bool descending, bool partial, const Tensor &values,
+           const Tensor &indices) {
   DType type = computeType(self.dtype());
   Tensor x = asContiguous(self, type);
   DimSplit s(x.sizes(), dim);
@@ -43,7 +44,9 @@ void order(const Tensor &self, int64_t dim, int64_t k, bool descending, bool par
     using E = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
     E *to = static_cast<E *>(v.get().data());
     forEachRow(static_cast<const E *>(x.data()), s, [&](const E *row, std::vector<int64_t> &pos, int64_t o, int64_t c) {
-      auto before = [row, descending](int64_t a, int64_t b) { return descending ? below(row[b], row[a]) : below(row[a], row[b]); };
+      auto before = [row, descending](int64_t a, int64_t b) {
+        return descending ? below(row[b], row[a]) : below(row[a], row[b]);
+      };
       auto strictly = [&](int64_t a, int64_t b) { return before(a, b) || (!before(b, a) && a < b); };
       if (partial)
         std::partial_sort(pos.begin(), pos.begin() + k, pos.end(), strictly);

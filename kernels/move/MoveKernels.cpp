@@ -55,8 +55,12 @@ void triangle(const Tensor &self, const Tensor &out, int64_t low, int64_t high) 
 
 } // namespace
 
-void trilKernel(const TrilArgs<Tensor> &args, Span<Tensor> outs) { triangle(args.self, outs[0], INT64_MIN, args.diagonal); }
-void triuKernel(const TriuArgs<Tensor> &args, Span<Tensor> outs) { triangle(args.self, outs[0], args.diagonal, INT64_MAX); }
+void trilKernel(const TrilArgs<Tensor> &args, Span<Tensor> outs) {
+  triangle(args.self, outs[0], INT64_MIN, args.diagonal);
+}
+void triuKernel(const TriuArgs<Tensor> &args, Span<Tensor> outs) {
+  triangle(args.self, outs[0], args.diagonal, INT64_MAX);
+}
 
 void sliceScatterKernel(const SliceScatterArgs<Tensor> &args, Span<Tensor> outs) {
   copyUnlessSame(outs[0], args.self);
@@ -77,7 +81,8 @@ void diagonalScatterKernel(const DiagonalScatterArgs<Tensor> &args, Span<Tensor>
 void asStridedScatterKernel(const AsStridedScatterArgs<Tensor> &args, Span<Tensor> outs) {
   ContiguousOut result(outs[0], args.self.dtype());
   copyUnlessSame(result.get(), args.self);
-  copyInto(viewAs(result.get(), valuesOf(args.size), valuesOf(args.stride), args.storage_offset ? args.storage_offset->value() : 0),
+  copyInto(viewAs(result.get(), valuesOf(args.size), valuesOf(args.stride),
+                  args.storage_offset ? args.storage_offset->value() : 0),
            args.src);
   result.commit();
 }

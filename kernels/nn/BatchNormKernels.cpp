@@ -78,7 +78,8 @@ void batchNormKernel(const BatchNormArgs<Tensor> &args, Span<Tensor> outs) {
     using T = typename decltype(tag)::type;
     Tensor heldW, heldB, heldM, heldV;
     const T *w = rowOf<T>(heldW, args.weight), *bias = rowOf<T>(heldB, args.bias), *in = x.dataAs<T>();
-    const T *runMean = batch ? nullptr : rowOf<T>(heldM, args.running_mean), *runVar = batch ? nullptr : rowOf<T>(heldV, args.running_var);
+    const T *runMean = batch ? nullptr : rowOf<T>(heldM, args.running_mean),
+            *runVar = batch ? nullptr : rowOf<T>(heldV, args.running_var);
     T count = static_cast<T>(s.count()), eps = static_cast<T>(args.eps);
     forEachChannel(s, [&](int64_t c) {
       T mu, var;
@@ -120,7 +121,8 @@ void batchNormBackwardKernel(const BatchNormBackwardArgs<Tensor> &args, Span<Ten
   visitFloat(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     Tensor heldW;
-    const T *w = rowOf<T>(heldW, args.weight), *in = x.dataAs<T>(), *g = grad.dataAs<T>(), *mu = mean.dataAs<T>(), *rs = rstd.dataAs<T>();
+    const T *w = rowOf<T>(heldW, args.weight), *in = x.dataAs<T>(), *g = grad.dataAs<T>(), *mu = mean.dataAs<T>(),
+            *rs = rstd.dataAs<T>();
     T count = static_cast<T>(s.count());
     forEachChannel(s, [&](int64_t c) {
       T m = mu[c], r = rs[c], weight = w ? w[c] : T(1);

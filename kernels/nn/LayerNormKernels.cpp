@@ -73,7 +73,8 @@ void layerNormKernel(const LayerNormArgs<Tensor> &args, Span<Tensor> outs) {
     const T *in = x.dataAs<T>();
     parallelFor(rows, rowGrain(n), [&](int64_t b, int64_t e) {
       for (int64_t r = b; r < e; ++r)
-        normRow(in + r * n, y.data<T>() + r * n, n, w.data(), bias.data(), static_cast<T>(args.eps), mean.data<T>()[r], rstd.data<T>()[r]);
+        normRow(in + r * n, y.data<T>() + r * n, n, w.data(), bias.data(), static_cast<T>(args.eps), mean.data<T>()[r],
+                rstd.data<T>()[r]);
     });
   });
   y.commit();
@@ -86,7 +87,8 @@ void layerNormBackwardKernel(const LayerNormBackwardArgs<Tensor> &args, Span<Ten
   Tensor grad = asContiguous(args.grad, type), x = asContiguous(args.self, type), mean = asContiguous(args.mean, type),
          rstd = asContiguous(args.rstd, type);
   ContiguousOut dx(outs[0], type), dw(outs[1], type), db(outs[2], type);
-  int64_t n = widthOf(args.normalized_shape), rows = n ? x.numel() / n : 0, pieces = std::max<int64_t>(1, (rows + kPieceRows - 1) / kPieceRows);
+  int64_t n = widthOf(args.normalized_shape), rows = n ? x.numel() / n : 0,
+          pieces = std::max<int64_t>(1, (rows + kPieceRows - 1) / kPieceRows);
   bool needsWeight = args.needs_weight && outs[1].numel() == n, needsBias = args.needs_bias && outs[2].numel() == n;
   visitFloat(type, [&](auto tag) {
     using T = typename decltype(tag)::type;

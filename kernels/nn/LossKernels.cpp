@@ -28,8 +28,8 @@ Tensor checkedTarget(const char *op, const Tensor &target, int64_t classes, int6
   Tensor t = asContiguous(target, DType::I64);
   const int64_t *p = t.dataAs<int64_t>();
   for (int64_t i = 0; i < t.numel(); ++i)
-    DLC_REQUIRE(p[i] == ignore || (p[i] >= 0 && p[i] < classes), Index, op, ": Target ", p[i], " is out of bounds for ", classes,
-                " classes\nGive targets from 0 to ", classes - 1, ", or ignore_index.");
+    DLC_REQUIRE(p[i] == ignore || (p[i] >= 0 && p[i] < classes), Index, op, ": Target ", p[i], " is out of bounds for ",
+                classes, " classes\nGive targets from 0 to ", classes - 1, ", or ignore_index.");
   return t;
 }
 

@@ -91,7 +91,8 @@ void logSoftmaxKernel(const LogSoftmaxArgs<Tensor> &args, Span<Tensor> outs) {
   alongDim(args.self, nullptr, args.dim, outs[0], [](auto *x, auto *, auto *y, int64_t n) { logSoftmaxRow(x, y, n); });
 }
 void softmaxBackwardKernel(const SoftmaxBackwardArgs<Tensor> &args, Span<Tensor> outs) {
-  alongDim(args.grad, &args.output, args.dim, outs[0], [](auto *g, auto *out, auto *dx, int64_t n) { softmaxBackwardRow(g, out, dx, n); });
+  alongDim(args.grad, &args.output, args.dim, outs[0],
+           [](auto *g, auto *out, auto *dx, int64_t n) { softmaxBackwardRow(g, out, dx, n); });
 }
 void logSoftmaxBackwardKernel(const LogSoftmaxBackwardArgs<Tensor> &args, Span<Tensor> outs) {
   alongDim(args.grad, &args.output, args.dim, outs[0],

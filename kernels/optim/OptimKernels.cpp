@@ -12,10 +12,12 @@ namespace {
 /// One tensor's operands in row-major order of one compute type; `commit` writes temporaries back.
 template <class T, int N> struct Group {
   /// The tensors flagged in `written` are stored back; an undefined one is null.
-  Group(std::array<Tensor, N> given, unsigned written) : given_(std::move(given)), written_(written), n(given_[0].numel()) {
+  Group(std::array<Tensor, N> given, unsigned written)
+      : given_(std::move(given)), written_(written), n(given_[0].numel()) {
     bool direct = true;
     for (int k = 0; k < N; ++k)
-      direct &= !given_[k].defined() || (given_[k].dtype() == dtypeOfType<T> && given_[k].strides() == given_[0].strides());
+      direct &=
+          !given_[k].defined() || (given_[k].dtype() == dtypeOfType<T> && given_[k].strides() == given_[0].strides());
     // Equal dense layouts need no common order.
     direct &= !given_[0].defined() || isDense(given_[0]);
     for (int k = 0; k < N; ++k) {
@@ -89,8 +91,11 @@ void sgdStepKernel(const SgdStepArgs<Tensor> &args, Span<Tensor>) {
     using T = typename decltype(tag)::type;
     std::vector<Group<T, 3>> groups;
     for (size_t i : which)
-      groups.emplace_back(std::array<Tensor, 3>{args.params[i], args.grads[i], hasMomentum ? args.momentum_buffers[i] : Tensor()}, 0b101u);
-    T lr = args.lr.as<T>(), momentum = args.momentum.as<T>(), keep = T(1) - args.dampening.as<T>(), decay = args.weight_decay.as<T>();
+      groups.emplace_back(
+          std::array<Tensor, 3>{args.params[i], args.grads[i], hasMomentum ? args.momentum_buffers[i] : Tensor()},
+          0b101u);
+    T lr = args.lr.as<T>(), momentum = args.momentum.as<T>(), keep = T(1) - args.dampening.as<T>(),
+      decay = args.weight_decay.as<T>();
     T sign = args.maximize ? T(-1) : T(1);
     forEachChunk(groups, [&](const Group<T, 3> &g, int64_t b, int64_t e) {
       T *p = g.data[0], *buf = g.data[2];
@@ -116,16 +121,19 @@ void sgdStepKernel(const SgdStepArgs<Tensor> &args, Span<Tensor>) {
 }
 
 void adamStepKernel(const AdamStepArgs<Tensor> &args, Span<Tensor>) {
-  double step = args.step.item().toDouble() + 1, beta1 = args.beta1.toDouble(), beta2 = args.beta2.toDouble(), lr = args.lr.toDouble();
+  double step = args.step.item().toDouble() + 1, beta1 = args.beta1.toDouble(), beta2 = args.beta2.toDouble(),
+         lr = args.lr.toDouble();
   fillWith(args.step, Number(step));
   double correction1 = 1 - std::pow(beta1, step), correction2 = 1 - std::pow(beta2, step);
   byType(args.params, [&](auto tag, const std::vector<size_t> &which) {
     using T = typename decltype(tag)::type;
     std::vector<Group<T, 4>> groups;
     for (size_t i : which)
-      groups.emplace_back(std::array<Tensor, 4>{args.params[i], args.grads[i], args.exp_avgs[i], args.exp_avg_sqs[i]}, 0b1101u);
+      groups.emplace_back(std::array<Tensor, 4>{args.params[i], args.grads[i], args.exp_avgs[i], args.exp_avg_sqs[i]},
+                          0b1101u);
     T decay = args.weight_decay.as<T>(), eps = args.eps.as<T>(), sign = args.maximize ? T(-1) : T(1);
-    T shrink = args.decoupled ? static_cast<T>(1 - lr * args.weight_decay.toDouble()) : T(1), coupled = args.decoupled ? T(0) : decay;
+    T shrink = args.decoupled ? static_cast<T>(1 - lr * args.weight_decay.toDouble()) : T(1),
+      coupled = args.decoupled ? T(0) : decay;
     T b2 = static_cast<T>(beta2), c1 = static_cast<T>(1 - beta1), c2 = static_cast<T>(1 - beta2);
     T rate = static_cast<T>(lr / correction1), root2 = static_cast<T>(std::sqrt(correction2));
     forEachChunk(groups, [&](const Group<T, 4> &g, int64_t b, int64_t e) {

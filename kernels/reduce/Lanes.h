@@ -14,11 +14,21 @@
 namespace dlc::kernels {
 
 /// Signed overflow must wrap, so integer arithmetic is done on the unsigned type.
-template <class T, bool Arithmetic> struct LaneType { using type = T; };
-template <> struct LaneType<int8_t, true> { using type = uint8_t; };
-template <> struct LaneType<int16_t, true> { using type = uint16_t; };
-template <> struct LaneType<int32_t, true> { using type = uint32_t; };
-template <> struct LaneType<int64_t, true> { using type = uint64_t; };
+template <class T, bool Arithmetic> struct LaneType {
+  using type = T;
+};
+template <> struct LaneType<int8_t, true> {
+  using type = uint8_t;
+};
+template <> struct LaneType<int16_t, true> {
+  using type = uint16_t;
+};
+template <> struct LaneType<int32_t, true> {
+  using type = uint32_t;
+};
+template <> struct LaneType<int64_t, true> {
+  using type = uint64_t;
+};
 
 struct SumCombine {
   static constexpr bool kArithmetic = true;
@@ -34,7 +44,8 @@ struct ProdCombine {
 struct MaxCombine {
   static constexpr bool kArithmetic = false;
   template <class T> static constexpr T identity() {
-    return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+    return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity()
+                                                : std::numeric_limits<T>::lowest();
   }
   template <class V> static V apply(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
 };

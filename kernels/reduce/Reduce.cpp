@@ -13,10 +13,11 @@ namespace dlc::kernels {
 namespace {
 
 constexpr int64_t kTile = 1024;
-constexpr int64_t kPiece = 65536;     // elements of a row reduction done by one task
-constexpr int64_t kPieceRows = 512;   // rows of a column reduction done by one task
+constexpr int64_t kPiece = 65536;   // elements of a row reduction done by one task
+constexpr int64_t kPieceRows = 512; // rows of a column reduction done by one task
 
-/// What a reduction does, whatever the types: kept dimensions (operand 0 self, 1 out) and reduced ones (operand 0 self).
+/// What a reduction does, whatever the types: kept dimensions (operand 0 self, 1 out) and reduced ones (operand 0
+/// self).
 struct Plan {
   Geometry kept, reduced;
   const char *in;
@@ -83,8 +84,8 @@ private:
     const Geometry &k = p_.kept, &r = p_.reduced;
     int64_t inner = r.sizes[0], runs = r.rows();
     int64_t pieces = runs == 1 ? (inner + kPiece - 1) / kPiece
-                     : inner   ? (runs + std::max<int64_t>(1, kPiece / inner) - 1) / std::max<int64_t>(1, kPiece / inner)
-                               : 1;
+                     : inner ? (runs + std::max<int64_t>(1, kPiece / inner) - 1) / std::max<int64_t>(1, kPiece / inner)
+                             : 1;
     pieces = std::max<int64_t>(pieces, 1);
     if (pieces == 1) {
       parallelFor(k.numel, std::max<int64_t>(1, 16384 / std::max<int64_t>(r.numel, 1)), [&](int64_t b, int64_t e) {
@@ -236,9 +237,12 @@ void reduceInto(const Tensor &out, const Tensor &self, Ints dims, ReduceOp op) {
     keptIn.push_back(self.stride(d));
     keptOut.push_back(out.stride(at++));
   }
-  int64_t inBytes = static_cast<int64_t>(itemSize(self.dtype())), outBytes = static_cast<int64_t>(itemSize(out.dtype()));
-  Plan plan{Geometry(keptSizes), Geometry(redSizes), self.dataAs<char>(), out.dataAs<char>(), self.dtype(),
-            accumulatorType(op, self.dtype(), out.dtype()), out.dtype(), 1};
+  int64_t inBytes = static_cast<int64_t>(itemSize(self.dtype())),
+          outBytes = static_cast<int64_t>(itemSize(out.dtype()));
+  Plan plan{Geometry(keptSizes), Geometry(redSizes),
+            self.dataAs<char>(), out.dataAs<char>(),
+            self.dtype(),        accumulatorType(op, self.dtype(), out.dtype()),
+            out.dtype(),         1};
   if (plan.kept.numel == 0)
     return;
   plan.kept.add(keptSizes, keptIn, inBytes);

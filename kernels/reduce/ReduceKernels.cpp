@@ -86,8 +86,12 @@ template <class C> void argReduce(const Tensor &self, const std::optional<int64_
 
 } // namespace
 
-void argmaxKernel(const ArgmaxArgs<Tensor> &args, Span<Tensor> outs) { argReduce<MaxCombine>(args.self, args.dim, outs[0]); }
-void argminKernel(const ArgminArgs<Tensor> &args, Span<Tensor> outs) { argReduce<MinCombine>(args.self, args.dim, outs[0]); }
+void argmaxKernel(const ArgmaxArgs<Tensor> &args, Span<Tensor> outs) {
+  argReduce<MaxCombine>(args.self, args.dim, outs[0]);
+}
+void argminKernel(const ArgminArgs<Tensor> &args, Span<Tensor> outs) {
+  argReduce<MinCombine>(args.self, args.dim, outs[0]);
+}
 
 namespace {
 
@@ -123,6 +127,8 @@ template <class C> void scan(const Tensor &self, int64_t dim, const Tensor &out)
 } // namespace
 
 void cumsumKernel(const CumsumArgs<Tensor> &args, Span<Tensor> outs) { scan<SumCombine>(args.self, args.dim, outs[0]); }
-void cumprodKernel(const CumprodArgs<Tensor> &args, Span<Tensor> outs) { scan<ProdCombine>(args.self, args.dim, outs[0]); }
+void cumprodKernel(const CumprodArgs<Tensor> &args, Span<Tensor> outs) {
+  scan<ProdCombine>(args.self, args.dim, outs[0]);
+}
 
 } // namespace dlc::kernels

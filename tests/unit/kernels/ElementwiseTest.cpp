@@ -16,7 +16,9 @@ constexpr uint32_t kAll = (1u << kNumDTypes) - 1;
 struct AddFn {
   static constexpr int kArity = 3;
   static constexpr uint32_t kTypes = kAll, kBoolOperands = 0;
-  template <class B, class V> static auto run(B &s, V a, V b, V alpha) { return scalar::add_(s, a, scalar::mul_(s, alpha, b)); }
+  template <class B, class V> static auto run(B &s, V a, V b, V alpha) {
+    return scalar::add_(s, a, scalar::mul_(s, alpha, b));
+  }
 };
 struct LtFn {
   static constexpr int kArity = 2;
@@ -64,7 +66,8 @@ void checkAdd(const Tensor &a, const Tensor &b, const Tensor &out) {
 }
 
 TEST(Elementwise, LayoutsAndShapes) {
-  std::vector<std::vector<int64_t>> shapes = {{}, {0}, {1}, {7}, {40}, {3, 5}, {4, 1, 6}, {33, 300}, {2, 3, 64}, {1500, 9}, {5000}};
+  std::vector<std::vector<int64_t>> shapes = {{},        {0},       {1},        {7},       {40},  {3, 5},
+                                              {4, 1, 6}, {33, 300}, {2, 3, 64}, {1500, 9}, {5000}};
   for (auto &shape : shapes)
     for (Layout la : kLayouts)
       for (Layout lb : kLayouts)
@@ -72,20 +75,23 @@ TEST(Elementwise, LayoutsAndShapes) {
           Tensor a = random(shape, DType::F32, -8, 8, 1, la), b = random(shape, DType::F32, -8, 8, 2, lb);
           Tensor out = add(a, b, 2, make(shape, DType::F32, lo));
           forEachIndex(shape, [&](const auto &i) {
-            ASSERT_EQ(static_cast<float>(readAt(out, i)), static_cast<float>(readAt(a, i)) + 2 * static_cast<float>(readAt(b, i)));
+            ASSERT_EQ(static_cast<float>(readAt(out, i)),
+                      static_cast<float>(readAt(a, i)) + 2 * static_cast<float>(readAt(b, i)));
           });
         }
 }
 
 TEST(Elementwise, Broadcasts) {
   std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> pairs = {
-      {{4, 5}, {5}}, {{4, 5}, {4, 1}}, {{5}, {4, 1}}, {{200, 300}, {300}}, {{200, 300}, {200, 1}}, {{2000, 3}, {3}},
-      {{3, 16, 64}, {16, 1}}, {{6, 1, 4}, {5, 1}}, {{3, 4}, {}}, {{0, 4}, {4}}, {{1}, {0}}};
+      {{4, 5}, {5}},    {{4, 5}, {4, 1}},       {{5}, {4, 1}},       {{200, 300}, {300}}, {{200, 300}, {200, 1}},
+      {{2000, 3}, {3}}, {{3, 16, 64}, {16, 1}}, {{6, 1, 4}, {5, 1}}, {{3, 4}, {}},        {{0, 4}, {4}},
+      {{1}, {0}}};
   for (auto &[sa, sb] : pairs) {
     Sizes so;
     size_t rank = std::max(sa.size(), sb.size());
     for (size_t d = 0; d < rank; ++d) {
-      int64_t x = d + sa.size() < rank ? 1 : sa[d + sa.size() - rank], y = d + sb.size() < rank ? 1 : sb[d + sb.size() - rank];
+      int64_t x = d + sa.size() < rank ? 1 : sa[d + sa.size() - rank],
+              y = d + sb.size() < rank ? 1 : sb[d + sb.size() - rank];
       so.push_back(x == 1 ? y : x);
     }
     for (Layout l : kLayouts) {
@@ -105,7 +111,9 @@ TEST(Elementwise, MixedDTypesAreExact) {
       for (int64_t n : {1, 5, 33, 1030}) {
         Tensor a = random({n}, dx, 0, 20, 3), b = random({n}, dy, 0, 20, 4);
         // fractions would make f16 round differently in the reference
-        forEachIndex(a.sizes(), [&](const auto &i) { writeAt(a, i, std::floor(readAt(a, i))), writeAt(b, i, std::floor(readAt(b, i))); });
+        forEachIndex(a.sizes(), [&](const auto &i) {
+          writeAt(a, i, std::floor(readAt(a, i))), writeAt(b, i, std::floor(readAt(b, i)));
+        });
         checkAdd(a, b, add(a, b, 2, make({n}, result)));
       }
     }
@@ -132,7 +140,8 @@ TEST(Elementwise, IntegersWrapInTheirWidth) {
 TEST(Elementwise, ComparisonsAndWhere) {
   for (int64_t n = 0; n < 41; ++n)
     for (DType t : {DType::F32, DType::I8, DType::U8, DType::F16, DType::I64}) {
-      Tensor a = random({n}, t, 0, 9, 1), b = random({n}, t, 0, 9, 2), mask = make({n}, DType::Bool), out = make({n}, t);
+      Tensor a = random({n}, t, 0, 9, 1), b = random({n}, t, 0, 9, 2), mask = make({n}, DType::Bool),
+             out = make({n}, t);
       Operands lt("lt", Promotion::ToBool);
       lt.tensor(a);
       lt.tensor(b);

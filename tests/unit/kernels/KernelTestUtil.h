@@ -76,7 +76,8 @@ inline Tensor make(Ints sizes, DType dtype, Layout layout = Layout::Contiguous) 
 }
 
 /// Values in [low, high], whole for integer dtypes.
-inline Tensor random(Ints sizes, DType dtype, double low, double high, unsigned seed = 1, Layout layout = Layout::Contiguous) {
+inline Tensor random(Ints sizes, DType dtype, double low, double high, unsigned seed = 1,
+                     Layout layout = Layout::Contiguous) {
   Tensor t = make(sizes, dtype, layout);
   std::mt19937 gen(seed);
   std::uniform_real_distribution<double> dist(low, high);

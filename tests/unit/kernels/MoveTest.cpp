@@ -97,7 +97,8 @@ TEST(Index, RowsAndErrors) {
   Tensor w = from({0, 1, 2, 3, 4, 5}, {3, 2}, DType::F32), i = from({2, 0}, DType::I64), out = make({2, 2}, DType::F32);
   embeddingKernel({i, w, {}}, span(out));
   EXPECT_EQ(values(out), (Values{4, 5, 0, 1}));
-  Tensor bad = from({0, -1}, DType::I64), one = make({1}, DType::F32), far = from({4}, DType::I64), x = from({0, 1, 2, 3});
+  Tensor bad = from({0, -1}, DType::I64), one = make({1}, DType::F32), far = from({4}, DType::I64),
+         x = from({0, 1, 2, 3});
   EXPECT_EQ(kindOf([&] { embeddingKernel({bad, w, {}}, span(out)); }), ErrorKind::Index);
   EXPECT_EQ(kindOf([&] { indexSelectKernel({x, 0, far}, span(one)); }), ErrorKind::Index);
   Tensor list[] = {from({-1}, DType::I64)};
@@ -124,7 +125,8 @@ TEST(Index, AdvancedFormsPlaceTheirDimensions) {
     Tensor b[] = {from({1, 0, 1}, DType::I64), Tensor(), from({3, 2, 1}, DType::I64)}, front = make({3, 3}, DType::I32);
     indexKernel({y, Span<const Tensor>(b, 3)}, span(front));
     const int64_t i0[] = {1, 0, 1}, i2[] = {3, 2, 1};
-    forEachIndex(front.sizes(), [&](const auto &i) { EXPECT_EQ(readAt(front, i), readAt(x, {i0[i[0]], i[1], i2[i[0]]})); });
+    forEachIndex(front.sizes(),
+                 [&](const auto &i) { EXPECT_EQ(readAt(front, i), readAt(x, {i0[i[0]], i[1], i2[i[0]]})); });
     // a mask over the first two dimensions
     Tensor m = from({0, 1, 0, 1, 0, 0}, {2, 3}, DType::Bool), masked;
     Tensor c[] = {m};
@@ -144,7 +146,8 @@ TEST(Index, PutReadsAllThenWrites) {
 }
 
 TEST(Index, GatherScatterAdd) {
-  Tensor x = from({1, 2, 3, 4, 5, 6}, {2, 3}, DType::F32), i = from({2, 0, 1, 1}, {2, 2}, DType::I64), out = make({2, 2}, DType::F32);
+  Tensor x = from({1, 2, 3, 4, 5, 6}, {2, 3}, DType::F32), i = from({2, 0, 1, 1}, {2, 2}, DType::I64),
+         out = make({2, 2}, DType::F32);
   gatherKernel({x, 1, i}, span(out));
   EXPECT_EQ(values(out), (Values{3, 1, 5, 5}));
   Tensor sum = make({2, 3}, DType::F32), src = from({10, 20, 30, 40}, {2, 2}, DType::F32);

@@ -59,7 +59,8 @@ TEST(Softmax, InfinitiesAndHugeScores) {
 
 TEST(LayerNorm, ForwardAndGradient) {
   int64_t rows = 150, n = 37, shape[] = {n};
-  Tensor x = random({rows, n}, DType::F64, -2, 2), w = random({n}, DType::F64, 0, 2, 2), b = random({n}, DType::F64, -1, 1, 3);
+  Tensor x = random({rows, n}, DType::F64, -2, 2), w = random({n}, DType::F64, 0, 2, 2),
+         b = random({n}, DType::F64, -1, 1, 3);
   Tensor outs[] = {make({rows, n}, DType::F64), make({rows, 1}, DType::F64), make({rows, 1}, DType::F64)};
   auto forward = [&] {
     layerNormKernel({x, Ints(shape, 1), &w, &b, 1e-5}, Span<Tensor>(outs, 3));
@@ -68,7 +69,8 @@ TEST(LayerNorm, ForwardAndGradient) {
     return s;
   };
   forward();
-  Tensor g = make({rows, n}, DType::F64), grads[] = {make({rows, n}, DType::F64), make({n}, DType::F64), make({n}, DType::F64)};
+  Tensor g = make({rows, n}, DType::F64),
+         grads[] = {make({rows, n}, DType::F64), make({n}, DType::F64), make({n}, DType::F64)};
   forEachIndex(x.sizes(), [&](const auto &i) { writeAt(g, i, std::sin(double(i[0] * n + i[1]))); });
   layerNormBackwardKernel({g, x, Ints(shape, 1), outs[1], outs[2], &w, true, true}, Span<Tensor>(grads, 3));
   auto numeric = [&](const Tensor &t, const std::vector<int64_t> &i) {
@@ -105,7 +107,8 @@ TEST(BatchNorm, TrainingGradientAndRunningStatistics) {
   forEachIndex({6, 4, 5}, [&](const auto &i) { sum += readAt(x, {i[0], 1, i[1], i[2]}); });
   EXPECT_NEAR(readAt(mean, {1}), 0.1 * sum / 120, 1e-12);
   EXPECT_NEAR(readAt(outs[1], {1}), sum / 120, 1e-12);
-  Tensor g = make({6, 3, 4, 5}, DType::F64), grads[] = {make({6, 3, 4, 5}, DType::F64), make({3}, DType::F64), make({3}, DType::F64)};
+  Tensor g = make({6, 3, 4, 5}, DType::F64),
+         grads[] = {make({6, 3, 4, 5}, DType::F64), make({3}, DType::F64), make({3}, DType::F64)};
   int64_t k = 0;
   forEachIndex(x.sizes(), [&](const auto &i) { writeAt(g, i, std::cos(double(k++))); });
   batchNormBackwardKernel({g, x, outs[1], outs[2], nullptr, true, true, true}, Span<Tensor>(grads, 3));
@@ -121,7 +124,8 @@ TEST(BatchNorm, TrainingGradientAndRunningStatistics) {
 }
 
 TEST(NllLoss, MeanIgnoresAndChecks) {
-  Tensor x = from({-1, -2, -3, -4, -5, -6}, {3, 2}, DType::F32), t = from({1, -100, 0}, DType::I64), w = from({1, 3}), outs[] = {make({}, DType::F32), make({}, DType::F32)};
+  Tensor x = from({-1, -2, -3, -4, -5, -6}, {3, 2}, DType::F32), t = from({1, -100, 0}, DType::I64), w = from({1, 3}),
+         outs[] = {make({}, DType::F32), make({}, DType::F32)};
   nllLossKernel({x, t, &w, -100, "mean"}, Span<Tensor>(outs, 2));
   EXPECT_FLOAT_EQ(readAt(outs[0], {}), (2 * 3 + 5) / 4.0);
   Tensor g = from({1}, {}, DType::F32), dx = make({3, 2}, DType::F32);
@@ -132,7 +136,8 @@ TEST(NllLoss, MeanIgnoresAndChecks) {
 }
 
 TEST(Pool, MaxKeepsNanAndPositions) {
-  Tensor x = from({1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 3, 3}, DType::F32), outs[] = {make({1, 2, 2}, DType::F32), make({1, 2, 2}, DType::I64)};
+  Tensor x = from({1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 3, 3}, DType::F32),
+         outs[] = {make({1, 2, 2}, DType::F32), make({1, 2, 2}, DType::I64)};
   int64_t two[] = {2, 2}, one[] = {1, 1}, zero[] = {0, 0};
   maxPool2dKernel({x, Ints(two, 2), Ints(one, 2), Ints(zero, 2), Ints(one, 2), false}, Span<Tensor>(outs, 2));
   EXPECT_EQ(values(outs[0]), (Values{5, 6, 8, 9}));
@@ -154,7 +159,8 @@ TEST(Pool, WindowsOfEveryKind) {
       for (int64_t pad : {int64_t(0), k / 2})
         for (int64_t dilation : {1, 2}) {
           int64_t n = 11, out = (n + 2 * pad - dilation * (k - 1) - 1) / stride + 1;
-          Tensor x = random({2, n, n}, DType::F32, -3, 3, 1, Layout::Transposed), outs[] = {make({2, out, out}, DType::F32), make({2, out, out}, DType::I64)};
+          Tensor x = random({2, n, n}, DType::F32, -3, 3, 1, Layout::Transposed),
+                 outs[] = {make({2, out, out}, DType::F32), make({2, out, out}, DType::I64)};
           int64_t ks[] = {k, k}, ss[] = {stride, stride}, ps[] = {pad, pad}, ds[] = {dilation, dilation};
           maxPool2dKernel({x, Ints(ks, 2), Ints(ss, 2), Ints(ps, 2), Ints(ds, 2), false}, Span<Tensor>(outs, 2));
           forEachIndex(outs[0].sizes(), [&](const auto &o) {
@@ -176,7 +182,8 @@ TEST(Matmul, StridesBatchesAndEmpty) {
   for (Layout la : kLayouts)
     for (Layout lb : kLayouts)
       for (Layout lo : kLayouts) {
-        Tensor a = random({3, 5, 7}, DType::F32, -2, 2, 1, la), b = random({3, 7, 4}, DType::F32, -2, 2, 2, lb), out = make({3, 5, 4}, DType::F32, lo);
+        Tensor a = random({3, 5, 7}, DType::F32, -2, 2, 1, la), b = random({3, 7, 4}, DType::F32, -2, 2, 2, lb),
+               out = make({3, 5, 4}, DType::F32, lo);
         bmmKernel({a, b}, span(out));
         Values want;
         forEachIndex(out.sizes(), [&](const auto &i) {
@@ -263,19 +270,21 @@ TEST(Random, IntegersPermutationsAndDraws) {
 
 TEST(Optim, AdamAgainstTheFormula) {
   for (Layout l : {Layout::Contiguous, Layout::Transposed, Layout::Strided}) {
-    Tensor p = random({30, 41}, DType::F32, -1, 1, 1, l), g = random({30, 41}, DType::F32, -1, 1, 2), m = make({30, 41}, DType::F32), v = make({30, 41}, DType::F32),
-           step = make({}, DType::F32);
+    Tensor p = random({30, 41}, DType::F32, -1, 1, 1, l), g = random({30, 41}, DType::F32, -1, 1, 2),
+           m = make({30, 41}, DType::F32), v = make({30, 41}, DType::F32), step = make({}, DType::F32);
     fillWith(m, 0), fillWith(v, 0), fillWith(step, 0);
     Values want = values(p), grad = values(g), wm(want.size()), wv(want.size());
     for (int k = 1; k <= 3; ++k) {
-      adamStepKernel({Span<const Tensor>(&p, 1), Span<const Tensor>(&g, 1), Span<const Tensor>(&m, 1), Span<const Tensor>(&v, 1), step, Number(0.01), Number(0.9),
-                      Number(0.999), Number(1e-8), Number(0.1), true, false},
+      adamStepKernel({Span<const Tensor>(&p, 1), Span<const Tensor>(&g, 1), Span<const Tensor>(&m, 1),
+                      Span<const Tensor>(&v, 1), step, Number(0.01), Number(0.9), Number(0.999), Number(1e-8),
+                      Number(0.1), true, false},
                      Span<Tensor>());
       for (size_t i = 0; i < want.size(); ++i) {
         want[i] *= 1 - 0.01 * 0.1;
         wm[i] = 0.9 * wm[i] + 0.1 * grad[i];
         wv[i] = 0.999 * wv[i] + 0.001 * grad[i] * grad[i];
-        want[i] -= 0.01 / (1 - std::pow(0.9, k)) * wm[i] / (std::sqrt(wv[i]) / std::sqrt(1 - std::pow(0.999, k)) + 1e-8);
+        want[i] -=
+            0.01 / (1 - std::pow(0.9, k)) * wm[i] / (std::sqrt(wv[i]) / std::sqrt(1 - std::pow(0.999, k)) + 1e-8);
       }
     }
     EXPECT_EQ(readAt(step, {}), 3);

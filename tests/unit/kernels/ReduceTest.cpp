@@ -16,7 +16,8 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN(), kInf = std::nu
 Tensor reduce(const Tensor &x, std::vector<int64_t> dims, ReduceOp op, DType result, bool keep = false) {
   Sizes sizes;
   for (int64_t d = 0; d < x.dim(); ++d) {
-    bool reduced = dims.empty() || std::count(dims.begin(), dims.end(), d) || std::count(dims.begin(), dims.end(), d - x.dim());
+    bool reduced =
+        dims.empty() || std::count(dims.begin(), dims.end(), d) || std::count(dims.begin(), dims.end(), d - x.dim());
     if (!reduced)
       sizes.push_back(x.size(d));
     else if (keep)
@@ -48,7 +49,8 @@ std::vector<double> plainSum(const Tensor &x, std::vector<int64_t> dims) {
 }
 
 TEST(Reduce, SumsOverAnyDimensions) {
-  std::vector<std::vector<int64_t>> shapes = {{}, {7}, {5, 9}, {3, 4, 5}, {2, 3, 4, 5}, {40, 33}}, dims = {{}, {0}, {1}, {0, 1}, {2}, {0, 2}, {1, 3}};
+  std::vector<std::vector<int64_t>> shapes = {{}, {7}, {5, 9}, {3, 4, 5}, {2, 3, 4, 5}, {40, 33}},
+                                    dims = {{}, {0}, {1}, {0, 1}, {2}, {0, 2}, {1, 3}};
   for (auto &shape : shapes)
     for (auto &dim : dims) {
       if (std::any_of(dim.begin(), dim.end(), [&](int64_t d) { return d >= static_cast<int64_t>(shape.size()); }))
@@ -59,7 +61,8 @@ TEST(Reduce, SumsOverAnyDimensions) {
           forEachIndex(shape, [&](const auto &i) { writeAt(x, i, std::floor(readAt(x, i))); }); // sums are exact
           DType r = isFloat(t) ? t : DType::I64;
           Tensor want = from(plainSum(x, dim), r);
-          ASSERT_EQ(values(reduce(x, dim, ReduceOp::Sum, r)), values(want)) << listStr(shape) << listStr(dim) << nameOf(t);
+          ASSERT_EQ(values(reduce(x, dim, ReduceOp::Sum, r)), values(want))
+              << listStr(shape) << listStr(dim) << nameOf(t);
           ASSERT_EQ(values(reduce(x, dim, ReduceOp::Sum, r, true)), values(want));
         }
     }
@@ -112,7 +115,8 @@ TEST(Reduce, TruthOfAnyDType) {
 TEST(Reduce, IntegersWrapInTheResultsWidth) {
   EXPECT_EQ(readAt(reduce(from({200, 100}, DType::U8), {}, ReduceOp::Sum, DType::U8), {}), 44);
   EXPECT_EQ(readAt(reduce(from({200, 100}, DType::U8), {}, ReduceOp::Sum, DType::I64), {}), 300);
-  EXPECT_EQ(readAt(reduce(from({1 << 20, 1 << 20}, DType::I32), {}, ReduceOp::Prod, DType::I64), {}), std::pow(2.0, 40));
+  EXPECT_EQ(readAt(reduce(from({1 << 20, 1 << 20}, DType::I32), {}, ReduceOp::Prod, DType::I64), {}),
+            std::pow(2.0, 40));
 }
 
 TEST(Reduce, SameBitsOnAnyNumberOfThreads) {
