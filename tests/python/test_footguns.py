@@ -414,7 +414,9 @@ def test_each_thing_that_varies_costs_at_most_two_compilations():
         before = dlc.compile_stats()["compilations"]
         for n, scale, shift in calls:
             x = dlc.arange(n * 3.0).reshape(n, 3)
-            np.testing.assert_allclose(compiled(x, scale, shift).numpy(), f(x, scale, shift).numpy(), rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(
+                compiled(x, scale, shift).numpy(), f(x, scale, shift).numpy(), rtol=1e-5, atol=1e-5
+            )
         assert dlc.compile_stats()["compilations"] - before <= 2, name
 
 
