@@ -257,7 +257,7 @@ def Dlc_AddcmulOp : Dlc_Rule<"addcmul"> {
   let params = (ins T:$self, T:$tensor1, T:$tensor2, Num<"1">:$value);
   let kwonly = "value";
   let inplace = 1;
-  let samples = [Sample<"S(3,4), S(4), S(3,1), value=0.5", "self + 0.5 * tensor1 * tensor2">];
+  let samples = [Sample<"S(3,4), S(4), S(3,1), value=2", "self + 2 * tensor1 * tensor2">];
 }
 def Dlc_AddcdivOp : Dlc_Rule<"addcdiv"> {
   let summary = "`self + value * tensor1 / tensor2`.";

@@ -20,7 +20,7 @@ from samples import (
 )
 
 # What PyTorch refuses too.
-REFUSED = {("div", 1, "bool"), ("div", 2, "bool"), ("masked_fill", 0, "bool")}
+REFUSED = {("div", 1, "bool"), ("div", 2, "bool")}
 # A bound of -1 becomes 255 in uint8, as in PyTorch; NumPy would compare it as -1.
 WRAPPED_BOUNDS = {("clamp", 0, "u8"), ("hardtanh", 0, "u8")}
 # Reading depends on strides: other layouts raise or mean other elements.
