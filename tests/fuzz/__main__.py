@@ -1,6 +1,7 @@
 """python -m tests.fuzz: seeded random programs, eager against compiled; a child process for each 50, bisected if it dies."""
 
 import argparse
+import collections
 import json
 import os
 import subprocess
@@ -68,7 +69,7 @@ def bisect_death(first, culprit):
 
 def fuzz(programs, seed, chunk=50, say=print, bisect=True):
     """Runs all programs and returns totals: programs, differences, deaths, no_fallback, overlapping, ..."""
-    total = {"programs": 0, "different": [], "deaths": [], "no_fallback": 0, "overlapping": 0, "backward": 0, "compilations": 0}
+    total = {"reasons": collections.Counter(), "programs": 0, "different": [], "deaths": [], "no_fallback": 0, "overlapping": 0, "backward": 0, "compilations": 0}
     next_seed, end = seed, seed + programs
     while next_seed < end:
         count = min(chunk, end - next_seed)
@@ -79,6 +80,7 @@ def fuzz(programs, seed, chunk=50, say=print, bisect=True):
                 total["different"].append(r)
                 say(f"program {r['seed']}: {r['text']}\n{r['source']}")
                 continue
+            total["reasons"].update(r["reasons"])
             total["no_fallback"] += r["fallbacks"] == 0
             for name in ("overlapping", "backward", "compilations"):
                 total[name] += r[name]
@@ -111,6 +113,8 @@ def main():
     os.environ.setdefault("DLC_NUM_THREADS", "2")
     start = time.perf_counter()
     total = fuzz(args.programs, args.seed)
+    for reason, count in total["reasons"].most_common(12):
+        print(f"fallback in {count} programs: {reason}")
     share = total["no_fallback"] / max(1, total["programs"])
     print(
         f"{total['programs']} programs in {time.perf_counter() - start:.0f} s: {len(total['different'])} different, "

@@ -136,4 +136,11 @@ def check_program(program):
         got = Run(compiled, program, call)
         compare_runs(program, got, want, reference)
     after = dlc.compile_stats()
-    return {name: after[name] - before[name] for name in ("compilations", "breaks", "fallbacks")}
+    counts = {name: after[name] - before[name] for name in ("compilations", "breaks", "fallbacks")}
+    events = compiled.events() if counts["fallbacks"] else []
+    return counts | {"reasons": sorted({short(e["text"]) for e in events if e["kind"] == "fallback"})}
+
+
+def short(reason):
+    """A reason without the lines that differ from program to program."""
+    return " ".join(line for line in reason.splitlines() if line and not line.startswith("Repeat with"))
