@@ -152,8 +152,18 @@ private:
           taken_.insert(operand);
           return buffers_[v] = buffers_[operand];
         }
-    uint32_t id = b_.addTemp(dtypeOf(v), symbols_.sizes(v));
-    return buffers_[v] = id;
+    return buffers_[v] = addTempFor(v);
+  }
+
+  /// New memory in the layout of `v`, which fusion takes from the result it becomes.
+  uint32_t addTempFor(Value v) {
+    const Layout &layout = layouts_.of(v);
+    if (isRowMajor(layout.sizes, layout.strides))
+      return b_.addTemp(dtypeOf(v), layout.sizes);
+    Dim span(1);
+    for (size_t i = 0; i < layout.sizes.size(); ++i)
+      span = layout.sizes[i].value() == 0 ? Dim(0) : span + (layout.sizes[i] - Dim(1)) * layout.strides[i];
+    return b_.addView(b_.addTemp(dtypeOf(v), Dims{span}), layout.sizes, layout.strides, Dim(0));
   }
 
   bool canReuse(Operation *op, Value operand, Value result) {
