@@ -126,43 +126,52 @@ static bool orderIsLegal(FuncOp func, ArrayRef<unsigned> order) {
 
 //===--- Cost ---===//
 
+static unsigned opCost(Operation &op) {
+  auto prim = dyn_cast<PrimOp>(op);
+  if (!prim)
+    return !isa<UseOp, YieldOp>(op) && op.getNumOperands() > 0;
+  bool cheap = llvm::StringSwitch<bool>(prim.getName())
+                   .Cases("add", "sub", "mul", "abs", "neg", "min", "max", "fma", "square", true)
+                   .Cases("sign", "isnan", "isinf", "isfinite", "relu", "relu_backward", true)
+                   .Cases("eq", "ne", "lt", "le", "gt", "ge", "select", "truth", "clamp", true)
+                   .Cases("and", "or", "xor", "not", "logical_and", "logical_or", "logical_not", true)
+                   .Cases("floor", "ceil", "trunc", "round", "fmin", "fmax", true)
+                   .Default(prim.getName().starts_with("to_"));
+  if (cheap)
+    return 2;
+  bool divides = llvm::StringSwitch<bool>(prim.getName()).Cases("div", "sqrt", "rsqrt", "reciprocal", true).Default(false);
+  return divides ? 5 : 20;
+}
+
 unsigned estimateCost(Operation *stage) {
   unsigned cost = 0;
-  for (Operation &op : stage->getRegion(0).front()) {
-    auto prim = dyn_cast<PrimOp>(op);
-    if (!prim) {
-      cost += !isa<UseOp, YieldOp>(op) && op.getNumOperands() > 0;
-      continue;
-    }
-    bool cheap = llvm::StringSwitch<bool>(prim.getName())
-                     .Cases("abs", "neg", "floor", "ceil", "trunc", "minimum", "maximum", "fma", true)
-                     .Cases("sign", "isnan", "isinf", "isfinite", "relu", true)
-                     .Default(false);
-    cost += cheap ? 2 : 20;
-  }
+  for (Operation &op : stage->getRegion(0).front())
+    cost += opCost(op);
   return cost;
 }
 
-static void addMapCosts(Operation *op, llvm::DenseSet<Operation *> &seen, unsigned &cost) {
-  auto visit = [&](Value value) {
-    auto map = dyn_cast_or_null<MapOp>(value.getDefiningOp());
-    if (!map || !seen.insert(map).second)
-      return;
-    cost += estimateCost(map);
-    addMapCosts(map, seen, cost);
-  };
-  if (auto write = dyn_cast<WriteOp>(op)) {
-    visit(write.getValue());
-    llvm::for_each(write.getSyms(), visit);
-  } else {
-    op->walk([&](UseOp use) { visit(use.getValue()); });
+static void addStageCost(const KernelPlan &plan, Operation *stage, unsigned inner, llvm::DenseSet<Operation *> &seen,
+                         unsigned &cost) {
+  if (!stage || !isStage(stage) || !seen.insert(stage).second)
+    return;
+  if (isa<ReduceOp>(stage) && seen.size() > 1)
+    return; // computed before
+  for (Operation &op : stage->getRegion(0).front()) {
+    if (auto use = dyn_cast<UseOp>(op))
+      addStageCost(plan, use.getValue().getDefiningOp(), inner, seen, cost);
+    else if (op.getNumResults() && plan.deps.lookup(op.getResult(0)) >> inner & 1)
+      cost += opCost(op);
   }
 }
 
-unsigned estimateSinkCost(Operation *sink) {
+unsigned estimateSinkCost(const KernelPlan &plan, const Sink &sink) {
+  unsigned inner = 0, cost = 1;
+  for (unsigned dim : plan.order)
+    if (sink.dims >> dim & 1)
+      inner = dim;
   llvm::DenseSet<Operation *> seen;
-  unsigned cost = isa<ReduceOp>(sink) ? estimateCost(sink) + 1 : 1;
-  addMapCosts(sink, seen, cost);
+  auto write = dyn_cast<WriteOp>(sink.op);
+  addStageCost(plan, write ? write.getValue().getDefiningOp() : sink.op, inner, seen, cost);
   return cost;
 }
 
@@ -278,7 +287,7 @@ void Planner::chooseCopies(LoopNode &node) {
   unsigned cost = 1;
   bool innermost = true;
   for (unsigned s : node.sinks) {
-    cost += estimateSinkCost(plan_.sinks[s].op);
+    cost += estimateSinkCost(plan_, plan_.sinks[s]);
     innermost &= plan_.order.back() == node.dim || (plan_.sinks[s].dims & ~prefixOf(node.dim)) == 0;
   }
   node.copies = schedule.getInt("unroll", 1);

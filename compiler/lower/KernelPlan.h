@@ -84,11 +84,11 @@ bool isParallelDim(ir::kernel::FuncOp func, mlir::Operation *op, unsigned dim);
 /// domain's order with `last` at the end; empty if there is none.
 llvm::SmallVector<unsigned> findOrder(ir::kernel::FuncOp func, int last);
 
-/// Estimated operations of the region for one point: an arith op counts 1, a transcendental about 20.
+/// Estimated operations of a stage's region for one point: an arith op counts 1, a transcendental about 20.
 unsigned estimateCost(mlir::Operation *stage);
 
-/// The same for a sink with all maps that it evaluates.
-unsigned estimateSinkCost(mlir::Operation *sink);
+/// The same for a sink with all maps that it evaluates, without what is computed outside its innermost loop.
+unsigned estimateSinkCost(const KernelPlan &plan, const Sink &sink);
 
 /// Makes the plan; on failure emits an error on the kernel that says what can't be lowered.
 mlir::FailureOr<KernelPlan> planKernel(ir::kernel::FuncOp func);

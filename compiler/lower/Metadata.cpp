@@ -17,7 +17,7 @@ static SizeRef sizeOf(FuncOp func, unsigned dim) {
 static double estimateNs(const KernelPlan &plan) {
   double ops = 0, bytes = 0;
   for (const Sink &sink : plan.sinks)
-    ops += estimateSinkCost(sink.op);
+    ops += estimateSinkCost(plan, sink);
   FuncOp func = plan.func;
   func.walk([&](Operation *op) {
     if (isa<ReadOp, WriteOp>(op))

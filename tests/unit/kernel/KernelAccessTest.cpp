@@ -2,6 +2,7 @@
 #include "KernelHarness.h"
 
 #include <numeric>
+#include <sys/mman.h>
 
 using namespace dlc::compiler;
 
@@ -194,6 +195,71 @@ TEST(KernelAccess, UpdatesInPlace) {
     run(k, {p.data(), m.data(), g.data()}, {asInt(0.25), n}, 2);
     EXPECT_EQ(m, std::vector<float>(n, 4.f));
     EXPECT_EQ(p, std::vector<float>(n, 9.f));
+  }
+}
+
+/// n elements that end where the next page can't be touched.
+template <class T> struct Guarded {
+  explicit Guarded(size_t n) {
+    size = (n * sizeof(T) + 4095) / 4096 * 4096 + 4096;
+    base = static_cast<char *>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(base + size - 4096, 4096, PROT_NONE);
+    data = reinterpret_cast<T *>(base + size - 4096) - n;
+  }
+  ~Guarded() { munmap(base, size); }
+  Guarded(const Guarded &) = delete;
+  size_t size;
+  char *base;
+  T *data;
+};
+
+// y[i] = x[i] + x[i * stride] + z[i]: neighbours, lanes apart and bytes, at the very end of their memory.
+const char *kEnds = R"(
+kernel.func @ends(%x: memref<?xf32, strided<[1]>>, %s: memref<?xf32, strided<[?]>>, %z: memref<?xi8, strided<[1]>>,
+                  %y: memref<?xf32, strided<[1]>>, %b: memref<?xi8, strided<[1]>>, %w: memref<?xf32, strided<[?]>>,
+                  %n: index, %err: memref<i64>) domain(i = %n) outs(%y, %b, %w)
+    attributes {schedule = #kernel.schedule<$S>} {
+  %a = kernel.map over(i) : !kernel.val<f32, [i]> {
+    %0 = kernel.read %x[affine_map<(d0) -> (d0)>] : memref<?xf32, strided<[1]>> -> f32
+    %1 = kernel.read %s[affine_map<(d0) -> (d0)>] : memref<?xf32, strided<[?]>> -> f32
+    %2 = kernel.read %z[affine_map<(d0) -> (d0)>] : memref<?xi8, strided<[1]>> -> i8
+    %3 = arith.sitofp %2 : i8 to f32
+    %4 = arith.addf %0, %1 : f32
+    %5 = arith.addf %4, %3 : f32
+    kernel.yield %5 : f32
+  }
+  %c = kernel.map over(i) : !kernel.val<i1, [i]> {
+    %0 = kernel.use %a : !kernel.val<f32, [i]> -> f32
+    %1 = arith.constant 4.0 : f32
+    %2 = arith.cmpf ogt, %0, %1 : f32
+    kernel.yield %2 : i1
+  }
+  kernel.write %a, %y[affine_map<(d0) -> (d0)>] : !kernel.val<f32, [i]>, memref<?xf32, strided<[1]>>
+  kernel.write %c, %b[affine_map<(d0) -> (d0)>] : !kernel.val<i1, [i]>, memref<?xi8, strided<[1]>>
+  kernel.write %a, %w[affine_map<(d0) -> (d0)>] : !kernel.val<f32, [i]>, memref<?xf32, strided<[?]>>
+})";
+
+TEST(KernelAccess, NothingBeyondTheEndsIsTouched) {
+  KernelHarness h;
+  for (const char *schedule : {"", "tail = single", "unroll = 4", "vec = {i = 32}", "vec = {i = 1}"}) {
+    CompiledKernel k = h.one(fill(kEnds, {{"$S", schedule}}));
+    ASSERT_TRUE(k.fn) << h.error;
+    for (int64_t n = 0; n <= 40; ++n) {
+      int64_t span = n ? 3 * n - 2 : 0;
+      Guarded<float> x(n), s(span), y(n), w(span);
+      Guarded<int8_t> z(n), b(n);
+      for (int64_t i = 0; i < n; ++i) {
+        x.data[i] = 1;
+        s.data[3 * i] = float(i);
+        z.data[i] = -2;
+      }
+      run(k, {x.data, s.data, z.data, y.data, b.data, w.data}, {3, 3, n}, 1 + n % 2);
+      for (int64_t i = 0; i < n; ++i) {
+        ASSERT_EQ(y.data[i], float(i) - 1) << schedule;
+        ASSERT_EQ(w.data[3 * i], float(i) - 1) << schedule;
+        ASSERT_EQ(b.data[i], i > 5) << schedule;
+      }
+    }
   }
 }
 
