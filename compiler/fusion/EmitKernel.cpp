@@ -246,15 +246,14 @@ private:
     k_.write(values_[m], buffer, AffineMap::getMultiDimIdentityMap(static_cast<unsigned>(strides.size()), context_));
   }
 
-  /// A map may write over an input that it reads at the same point only.
+  /// A value may be written over an input that is read at the same point only, and not along reduced dims.
   void findInplace() {
-    if (!group_.shape.reduced.empty())
-      return;
     for (size_t o = 0; o < outputs_.size(); ++o)
       for (size_t i = 0; i < inputs_.size(); ++i) {
         const Access &in = inputs_[i].first, &result = outputs_[o];
         bool once = llvm::count_if(inputs_, [&](auto &x) { return x.first.root == in.root; }) == 1;
-        if (once && !in.rowStride && sameStrides(in, result) && in.offset.same(Dim(0)) && result.offset.same(Dim(0)) &&
+        bool alongReduced = llvm::any_of(dims_, [&](LoopDim &d) { return d.reduced && !in.strideOf(d.leaves.back()).same(Dim(0)); });
+        if (once && !alongReduced && !in.rowStride && sameStrides(in, result) && in.offset.same(Dim(0)) && result.offset.same(Dim(0)) &&
             memoryType(dtypeOf(in.root), context_) == memoryType(dtypeOf(result.root), context_) &&
             same(graph_.symbols().sizes(in.root), graph_.symbols().sizes(result.root)))
           out_.inplace.append({static_cast<int64_t>(i), static_cast<int64_t>(o)});

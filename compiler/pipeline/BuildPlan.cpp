@@ -124,9 +124,15 @@ private:
     auto pairs = op->getAttrOfType<DenseI64ArrayAttr>("inplace");
     if (!isLaunch(op) || !pairs)
       return false;
-    for (int64_t i = 0; i + 1 < pairs.size(); i += 2)
-      if (op->getOperand(static_cast<unsigned>(pairs[i])) == v && op->getResult(static_cast<unsigned>(pairs[i + 1])) == result)
+    const KernelInfo &info = kernels_.find(op->getAttrOfType<FlatSymbolRefAttr>("kernel").getValue())->second.info;
+    uint32_t numInputs = info.numBufs - 1 - op->getNumResults();
+    for (int64_t i = 0; i + 1 < pairs.size(); i += 2) {
+      // Fusion knows that layouts agree, lowering that the loops allow it.
+      std::pair<uint32_t, uint32_t> buffers(pairs[i], numInputs + pairs[i + 1]);
+      if (op->getOperand(static_cast<unsigned>(pairs[i])) == v && op->getResult(static_cast<unsigned>(pairs[i + 1])) == result &&
+          llvm::is_contained(info.mayShare, buffers))
         return true;
+    }
     return false;
   }
 
