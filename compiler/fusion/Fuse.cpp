@@ -120,7 +120,7 @@ private:
   }
 
   bool tryMerge(uint32_t a, uint32_t b) {
-    if (fuel_ == 0)
+    if (fuel_ == 0 || !tried_.insert({{a, members_[a].size()}, {b, members_[b].size()}}).second)
       return false;
     std::string why;
     std::vector<uint32_t> all;
@@ -237,6 +237,7 @@ private:
   int64_t fuel_;
   bool enabled_;
   std::vector<uint32_t> group_;
+  DenseSet<std::pair<std::pair<uint32_t, size_t>, std::pair<uint32_t, size_t>>> tried_; // pairs at their sizes then
   std::vector<std::vector<uint32_t>> members_;
   std::vector<std::optional<GroupShape>> shapes_;
 };

@@ -19,6 +19,8 @@ namespace dlc::compiler {
 void fuseModule(mlir::ModuleOp module, const FusionOptions &options);
 
 std::unique_ptr<mlir::Pass> createFusePass(FusionOptions options = {});
+/// `dlc-push-views`: slices move from results of cheap point ops to their operands.
+std::unique_ptr<mlir::Pass> createPushViewsPass();
 
 /// Layouts of a function whose arguments and results may be strided (attribute dlc.strides).
 void setFunctionLayouts(mlir::func::FuncOp func, Layouts &layouts);

@@ -377,6 +377,12 @@ std::optional<GroupShape> shapeOf(const Graph &graph, ArrayRef<uint32_t> members
   return Unifier(graph, members, why).run();
 }
 
+bool keepsPoints(const OpInfo &view) {
+  StringRef name = view.name;
+  return name == "transpose" || name == "permute" || name == "expand" || name == "view" || name == "unsqueeze" || name == "squeeze" ||
+         name == "detach";
+}
+
 bool isInside(const Graph &graph, const GroupShape &shape, Value v) {
   int64_t p = graph.producer(v);
   return p >= 0 && shape.valueAxes.count(graph.node(p).result());

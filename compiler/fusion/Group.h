@@ -45,6 +45,10 @@ struct GroupShape {
   bool isReduced(AxisId leaf) const;
 };
 
+/// Whether a view maps points of its result to points of its operand one to one or by broadcasting, so that a kernel can
+/// follow it without memory.
+bool keepsPoints(const OpInfo &view);
+
 /// Members ascending. On refusal returns none and the rule in `why`.
 std::optional<GroupShape> shapeOf(const Graph &graph, llvm::ArrayRef<uint32_t> members, std::string &why);
 

@@ -105,6 +105,22 @@ bool describeGather(Node &n, const Symbols &symbols) {
   return true;
 }
 
+/// select_scatter: the base everywhere, read at every point; the source at the points of its slice, which all points have.
+bool describeSelectScatter(Node &n, const Symbols &symbols) {
+  OperandRanges operands(n.op, *n.info);
+  int64_t rank = cast<RankedTensorType>(n.result().getType()).getRank();
+  int64_t dim = wrapDim(n.op->getAttrOfType<IntegerAttr>("dim").getInt(), rank);
+  OperandUse base{operands["self"], {}, false}, src{operands["src"], {}, false};
+  for (unsigned k = 0; k < rank; ++k) {
+    base.dims.push_back({DimUse::Result, k});
+    if (k != dim)
+      src.dims.push_back({DimUse::Result, k});
+  }
+  n.uses = {base, src};
+  n.kind = NodeKind::Point;
+  return symbols.dim(operands["index"]).has_value() && dtypeOf(src.value) == dtypeOf(base.value);
+}
+
 } // namespace
 
 std::optional<int64_t> gatherDim(Operation *op, const OpInfo &info, int64_t rank) {
@@ -148,6 +164,8 @@ Node describe(Operation *op, Layouts &layouts) {
     ok = describeReduce(n, symbols);
   else if (gatherDim(op, *n.info, 1))
     ok = describeGather(n, symbols);
+  else if (StringRef(n.info->name) == "select_scatter")
+    ok = describeSelectScatter(n, symbols);
   else if (hasScalarCode(op, *n.info))
     ok = describePoint(n, symbols);
   if (!ok) {

@@ -47,7 +47,7 @@ private:
     for (uint32_t u : graph_.users(m)) {
       if (groupOf_[u] == static_cast<int64_t>(g))
         continue;
-      if (groupOf_[u] < 0 || graph_.node(u).op->hasAttr(kRecomputeAttr))
+      if (groupOf_[u] < 0 || graph_.node(u).op->hasAttr(kRecomputeAttr) || !readsThroughPoints(u, m))
         return;
       auto same = llvm::find_if(copies, [&](Copy &c) { return c.group == groupOf_[u]; });
       if (same != copies.end())
@@ -55,13 +55,27 @@ private:
       else
         copies.push_back({m, ops, groupOf_[u], {u}});
     }
-    if (copies.empty() || copies.size() > kMaxUsers)
+    if (copies.empty() || (copies.size() > kMaxUsers && !reads.empty())) // what reads nothing is always made again
       return;
     // With one user two more reads cost what the write and the read would have.
     for (Copy &c : copies)
       if (newReads(c, m, reads) > (copies.size() == 1 ? 2 : 1))
         return;
     copies_.insert(copies_.end(), copies.begin(), copies.end());
+  }
+
+  /// Whether user `u` reads `m` only through views that a kernel can follow.
+  bool readsThroughPoints(uint32_t u, uint32_t m) {
+    for (const OperandUse &use : graph_.node(u).uses) {
+      if (graph_.producer(use.value) != static_cast<int64_t>(m))
+        continue;
+      if (use.needsBuffer)
+        return false;
+      for (Value v = use.value; v != graph_.node(m).result(); v = v.getDefiningOp()->getOperand(0))
+        if (!keepsPoints(*graph_.node(graph_.indexOf(v.getDefiningOp())).info))
+          return false;
+    }
+    return true;
   }
 
   /// The ops of the group that `m` needs, and what they read from memory.
@@ -81,7 +95,8 @@ private:
         continue;
       bool written = llvm::is_contained(groups_[g].shape.outputs, static_cast<uint32_t>(p));
       bool small = graph_.bytes(graph_.node(p).result()) * 8 <= graph_.bytes(graph_.node(root).result());
-      if (written || small) // a small value is written instead
+      bool free = graph_.node(p).info->kind == OpKind::Creation;
+      if (written || (small && !free)) // a small value is written instead
         reads.push_back(use.value);
       else if (!collect(g, root, static_cast<uint32_t>(p), ops, reads, cost))
         return false;

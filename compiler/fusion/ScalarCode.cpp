@@ -240,12 +240,13 @@ Scalar numberScalar(StageBuilder &s, const Number &n, Value value, DType to, Sca
 }
 
 /// Ops whose semantics are not a scalar dag of the record but still one expression a point.
-enum class Special { None, Cast, Copy, Clone, Fill, Triangle, Arange, ArangeFloat, Eye };
+enum class Special { None, Cast, Copy, Clone, Fill, Triangle, Arange, ArangeFloat, Eye, SelectScatter };
 Special specialOf(const OpInfo &info) {
   static const llvm::StringMap<Special> kSpecial = {
       {"cast", Special::Cast},     {"copy", Special::Copy},     {"clone", Special::Clone},     {"full", Special::Fill},
       {"fill", Special::Fill},     {"full_like", Special::Fill}, {"tril", Special::Triangle}, {"triu", Special::Triangle},
-      {"eye", Special::Eye},       {"arange", Special::Arange}, {"arange_float", Special::ArangeFloat}};
+      {"eye", Special::Eye},       {"arange", Special::Arange}, {"arange_float", Special::ArangeFloat},
+      {"select_scatter", Special::SelectScatter}};
   return kSpecial.lookup(info.name);
 }
 
@@ -283,6 +284,17 @@ Scalar emitSpecial(Operation *op, const OpInfo &info, ScalarContext &c) {
     auto attribute = [&](StringRef name) { return constantScalar(s, DType::F64, op->getAttrOfType<FloatAttr>(name).getValueAsDouble()); };
     Scalar x = primScalar(s, "mul", {convertScalar(s, {c.index(0), DType::I64}, DType::F64), attribute("step")});
     return convertScalar(s, primScalar(s, "add", {attribute("start"), x}), result);
+  }
+  case Special::SelectScatter: {
+    int64_t rank = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
+    int64_t dim = op->getAttrOfType<IntegerAttr>("dim").getInt();
+    unsigned d = static_cast<unsigned>(dim < 0 ? dim + rank : dim);
+    Dim at = *c.symbols.dim(operands["index"]);
+    if (at.isConst() && at.value() < 0)
+      at += c.symbols.sizes(op->getResult(0))[d];
+    Scalar here = primScalar(s, "eq", {{c.index(d), DType::I64}, {c.size(at), DType::I64}});
+    Scalar base = convertScalar(s, c.read(operands["self"]), computeType(result)), src = convertScalar(s, c.read(operands["src"]), computeType(result));
+    return convertScalar(s, primScalar(s, "select", {here, src, base}), result);
   }
   case Special::Eye: {
     Scalar same = primScalar(s, "eq", {{c.index(0), DType::I64}, {c.index(1), DType::I64}});

@@ -52,11 +52,13 @@ private:
     if (self && self.getType() == op->getResult(0).getType()) {
       if (info.kind == OpKind::View)
         return sameView(op, name);
-      if (name == "cast")
+      if (name == "cast" || name == "clone") // values have no layout; dlc-materialize copies where memory needs it
         return self;
       if (isIdentityNumber(op, info, name))
         return self;
     }
+    if (name == "view")
+      return viewOfTransposed(op);
     if (name == "cast")
       return widenedAndBack(op);
     if (name == "as_strided")
@@ -76,6 +78,45 @@ private:
     bool equal = out.root == in.root && out.root != op->getResult(0) && same(out.sizes, in.sizes) && same(out.strides, in.strides) &&
                  out.offset.same(in.offset);
     return equal ? op->getOperand(0) : Value();
+  }
+
+  /// Joining the leading dims of a matrix whose last two are swapped: join first, so that the copy that joining may take
+  /// is not a transposition as well.
+  Value viewOfTransposed(Operation *op) {
+    Operation *inner = op->getOperand(0).getDefiningOp();
+    Dims out = symbols_.sizes(op->getResult(0)), in = symbols_.sizes(op->getOperand(0));
+    size_t rank = in.size(), last = out.size();
+    if (!inner || inner->getName().getStringRef() != "dlc.transpose" || rank < 3 || last < 2 || layouts_.isFreeView(op))
+      return {};
+    auto wrapped = [&](StringRef name) {
+      int64_t d = inner->getAttrOfType<IntegerAttr>(name).getInt();
+      return static_cast<size_t>(d < 0 ? d + static_cast<int64_t>(rank) : d);
+    };
+    size_t a = wrapped("dim0"), b = wrapped("dim1");
+    if (std::min(a, b) != rank - 2 || std::max(a, b) != rank - 1 || !out[last - 1].same(in[rank - 1]) || !out[last - 2].same(in[rank - 2]))
+      return {};
+    Dims swapped = out;
+    std::swap(swapped[last - 1], swapped[last - 2]);
+    OpBuilder builder(op);
+    Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+    Value joined = viewTo(builder, op->getLoc(), inner->getOperand(0), swapped, element);
+    ir::OpParts parts;
+    parts.operands.push_back({joined});
+    parts.operands.resize(3);
+    parts.attributes.push_back(builder.getNamedAttr("dim0", builder.getI64IntegerAttr(-2)));
+    parts.attributes.push_back(builder.getNamedAttr("dim1", builder.getI64IntegerAttr(-1)));
+    return ir::createOp(builder, op->getLoc(), *findOp("transpose"), parts, {op->getResult(0).getType()})->getResult(0);
+  }
+
+  Value viewTo(OpBuilder &b, Location loc, Value v, const Dims &sizes, Type element) {
+    ir::OpParts parts;
+    parts.operands.push_back({v});
+    SmallVector<Value, 2> values;
+    for (const Dim &d : sizes)
+      values.push_back(ir::materialize(b, loc, d, func_));
+    parts.operands.push_back(values);
+    Type type = ir::tensorType(element, sizes, static_cast<unsigned>(symbols_.count()));
+    return ir::createOp(b, loc, *findOp("view"), parts, {type})->getResult(0);
   }
 
   bool isNumber(Value v, double x) { return v && !isa<RankedTensorType>(v.getType()) && numberOf(v).isConst(x); }
@@ -238,13 +279,8 @@ private:
     if (dtypeOf(src) != dtypeOf(op->getResult(0)))
       return {};
     OpBuilder b(op);
-    ir::OpParts parts;
-    parts.operands.push_back({src});
-    SmallVector<Value, 2> sizes;
-    for (const Dim &d : symbols_.sizes(op->getResult(0)))
-      sizes.push_back(ir::materialize(b, op->getLoc(), d, func_));
-    parts.operands.push_back(sizes);
-    return ir::createOp(b, op->getLoc(), *findOp("view"), parts, {op->getResult(0).getType()})->getResult(0);
+    Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+    return viewTo(b, op->getLoc(), src, symbols_.sizes(op->getResult(0)), element);
   }
 
   func::FuncOp func_;

@@ -4,6 +4,7 @@
 #include "compiler/pipeline/Pipelines.h"
 #include "compiler/graph/Passes.h"
 #include "compiler/graph/Sizes.h"
+#include "runtime/core/Knobs.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
@@ -65,8 +66,12 @@ public:
 private:
   template <class F> void phase(StringRef name, F &&body) {
     std::string before = replayable(name) ? textOf(module_) : std::string();
+    auto start = std::chrono::steady_clock::now();
     try {
       body();
+      if (logEnabled("compile_time"))
+        logLine("compile_time", str(options_.name, ": ", name.str(), " ",
+                                    std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(), " ms"));
     } catch (const Error &e) {
       std::string where = options_.dumpDir.empty() ? ObjectCache::defaultDirectory() : options_.dumpDir;
       std::string file = writeFile(where, options_.name + "-before-" + name + ".mlir", before.empty() ? textOf(module_) : before);

@@ -27,6 +27,7 @@ void addPasses(OpPassManager &pm, StringRef phase, const CompileOptions &options
     pm.addNestedPass<func::FuncOp>(createSimplifyPass());
     pm.addNestedPass<func::FuncOp>(createDecomposePass());
     pm.addNestedPass<func::FuncOp>(createSimplifyPass());    // what rules leave: casts, identities, repeated ops
+    pm.addNestedPass<func::FuncOp>(createPushViewsPass());
     pm.addNestedPass<func::FuncOp>(createMaterializePass()); // last: simplification would undo its copies
   } else if (phase == "fused") {
     pm.addPass(createFusePass({options.fuse, options.fusionFuel}));
@@ -126,6 +127,7 @@ std::unique_ptr<MLIRContext> makeContext() {
 void registerCompilerPasses() {
   registerGraphPasses();
   registerPass([] { return createFusePass(); });
+  registerPass(createPushViewsPass);
   registerLowerPasses();
   for (StringRef phase : kPhases) {
     // The registry keeps what it is given, for as long as the tool runs.
