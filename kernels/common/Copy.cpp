@@ -39,7 +39,8 @@ void copyBlocks(const Geometry &g, char *dst, const char *src, ConvertFn convert
   });
 }
 
-void copyRows(const Geometry &g, char *dst, const char *src, ConvertFn convert) {
+/// `bytes`: of an element if both sides have the same dtype, else 0.
+void copyRows(const Geometry &g, char *dst, const char *src, ConvertFn convert, int64_t bytes) {
   int64_t inner = g.sizes[0];
   if (g.ndim == 1) {
     parallelFor(inner, 32768, [&](int64_t b, int64_t e) {
@@ -49,6 +50,11 @@ void copyRows(const Geometry &g, char *dst, const char *src, ConvertFn convert) 
   }
   parallelFor(g.rows(), std::max<int64_t>(1, 16384 / inner), [&](int64_t b, int64_t e) {
     RowCursor cursor(g, b);
+    if (bytes && g.strides[0][0] == bytes && g.strides[1][0] == bytes) {
+      for (int64_t row = b; row < e; ++row, cursor.next())
+        std::memcpy(dst + cursor.offset(0), src + cursor.offset(1), static_cast<size_t>(inner * bytes));
+      return;
+    }
     for (int64_t row = b; row < e; ++row, cursor.next())
       convert(src + cursor.offset(1), g.strides[1][0], dst + cursor.offset(0), g.strides[0][0], inner);
   });
@@ -74,7 +80,7 @@ void copyInto(const Tensor &dst, const Tensor &src) {
   ConvertFn convert = convertFn(src.dtype(), dst.dtype());
   int across = transposedDim(g, static_cast<int64_t>(itemSize(src.dtype())));
   if (across < 0)
-    return copyRows(g, d, s, convert);
+    return copyRows(g, d, s, convert, src.dtype() == dst.dtype() ? static_cast<int64_t>(itemSize(src.dtype())) : 0);
   if (across != 1)
     swapDims(g, 1, across);
   copyBlocks(g, d, s, convert);
@@ -89,7 +95,7 @@ void fillWith(const Tensor &dst, const Number &value) {
   g.add({}, {}, 8);
   g.finish();
   copyRows(g, dst.dataAs<char>(), reinterpret_cast<const char *>(&raw),
-           convertFn(value.isFloat() ? DType::F64 : DType::I64, dst.dtype()));
+           convertFn(value.isFloat() ? DType::F64 : DType::I64, dst.dtype()), 0);
 }
 
 bool sameView(const Tensor &a, const Tensor &b) {

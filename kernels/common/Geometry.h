@@ -35,7 +35,17 @@ class RowCursor {
 public:
   RowCursor(const Geometry &g, int64_t position, int first = 1);
   int64_t offset(int operand) const { return offsets_[operand]; }
-  void next();
+  void next() {
+    for (int d = first_; d < g_.ndim; ++d) {
+      bool wrap = ++index_[d] == g_.sizes[d];
+      int64_t steps = wrap ? 1 - g_.sizes[d] : 1;
+      for (int k = 0; k < g_.operands; ++k)
+        offsets_[k] += steps * g_.strides[k][d];
+      if (!wrap)
+        return;
+      index_[d] = 0;
+    }
+  }
 
 private:
   const Geometry &g_;

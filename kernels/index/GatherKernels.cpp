@@ -164,8 +164,9 @@ void gatherKernel(const GatherArgs<Tensor> &args, Span<Tensor> outs) {
     const int64_t *index = at.dataAs<int64_t>();
     const char *from = args.self.dataAs<char>();
     U *to = static_cast<U *>(result.get().data());
-    forEachIndexed(s, [&](int64_t k, int64_t o, int64_t, int64_t c) {
-      to[k] = *reinterpret_cast<const U *>(from + over.outer[o] + index[k] * over.step + over.inner[c]);
+    const int64_t *outer = over.outer.data(), *inner = over.inner.data(), step = over.step;
+    forEachIndexed(s, [=](int64_t k, int64_t o, int64_t, int64_t c) {
+      to[k] = *reinterpret_cast<const U *>(from + outer[o] + index[k] * step + inner[c]);
     });
   });
   result.commit();
@@ -193,9 +194,14 @@ void scatterInto(const char *op, const Tensor &self, int64_t dim, const Tensor &
   const int64_t *p = at.dataAs<int64_t>();
   char *to = result.data<char>();
   const char *v = values.dataAs<char>();
-  forEachIndexed(s, [&](int64_t k, int64_t o, int64_t j, int64_t c) {
-    const char *value = isNumber ? v : v + from.outer[o] + j * from.step + from.inner[c];
-    combine(to + over.outer[o] + p[k] * over.step + over.inner[c], value);
+  if (isNumber) {
+    from.outer.assign(over.outer.size(), 0);
+    from.inner.assign(over.inner.size(), 0);
+  }
+  const int64_t *outer = over.outer.data(), *inner = over.inner.data(), step = over.step;
+  const int64_t *outer2 = from.outer.data(), *inner2 = from.inner.data(), step2 = from.step;
+  forEachIndexed(s, [=](int64_t k, int64_t o, int64_t j, int64_t c) {
+    combine(to + outer[o] + p[k] * step + inner[c], v + outer2[o] + j * step2 + inner2[c]);
   });
   result.commit();
 }

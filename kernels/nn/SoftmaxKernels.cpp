@@ -5,19 +5,25 @@
 namespace dlc::kernels {
 namespace {
 
-template <class T> void softmaxRow(const T *x, T *y, int64_t n) {
+template <class T> void softmaxRow(const T *x, const T *, T *y, int64_t n) {
   T top = maxOfRow(x, n);
   scalar::NativeBuilder b;
-  T total = sumOfTiles<T>(n, [&](T *tile, int64_t at, int64_t count) {
-    for (int64_t i = 0; i < count; ++i)
-      tile[i] = scalar::exp_(b, x[at + i] - top);
-    std::copy(tile, tile + count, y + at);
-  });
+  // The exponentials wait in the output row.
+  constexpr int64_t kTile = 512;
+  Lanes<T, SumCombine> lanes;
+  for (int64_t at = 0; at < n; at += kTile) {
+    int64_t count = std::min(kTile, n - at);
+#pragma clang loop vectorize(assume_safety)
+    for (int64_t i = at; i < at + count; ++i)
+      y[i] = scalar::exp_(b, x[i] - top);
+    lanes.add(y + at, count);
+  }
+  T total = lanes.result();
   for (int64_t i = 0; i < n; ++i)
     y[i] = y[i] / total;
 }
 
-template <class T> void logSoftmaxRow(const T *x, T *y, int64_t n) {
+template <class T> void logSoftmaxRow(const T *x, const T *, T *y, int64_t n) {
   T top = maxOfRow(x, n);
   scalar::NativeBuilder b;
   T total = sumOf<T>(n, [&](int64_t i) { return scalar::exp_(b, x[i] - top); });
@@ -39,9 +45,71 @@ template <class T> void logSoftmaxBackwardRow(const T *g, const T *out, T *dx, i
     dx[i] = g[i] - scalar::exp_(b, out[i]) * total;
 }
 
-/// Applies f(inputs of a row, output row, n) along `dim` of up to two inputs of one shape. Rows that are not contiguous
-/// are gathered first.
-template <class F> void alongDim(const Tensor &first, const Tensor *second, int64_t dim, const Tensor &out, F f) {
+constexpr int64_t kColumns = 64;
+
+// The same down `w` <= kColumns columns of n rows that are `step` apart, all columns at once.
+template <class T> void maxOfColumns(const T *x, int64_t n, int64_t w, int64_t step, T *top) {
+  std::fill(top, top + w, MaxCombine::identity<T>());
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < w; ++c)
+      top[c] = MaxCombine::apply(top[c], x[i * step + c]);
+}
+
+template <class T> void softmaxColumns(const T *x, const T *, T *y, int64_t n, int64_t w, int64_t step) {
+  T top[kColumns], total[kColumns] = {};
+  maxOfColumns(x, n, w, step, top);
+  scalar::NativeBuilder b;
+  for (int64_t i = 0; i < n; ++i)
+#pragma clang loop vectorize(assume_safety)
+    for (int64_t c = 0; c < w; ++c) {
+      T e = scalar::exp_(b, x[i * step + c] - top[c]);
+      y[i * step + c] = e;
+      total[c] += e;
+    }
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < w; ++c)
+      y[i * step + c] = y[i * step + c] / total[c];
+}
+
+template <class T> void logSoftmaxColumns(const T *x, const T *, T *y, int64_t n, int64_t w, int64_t step) {
+  T top[kColumns], total[kColumns] = {};
+  maxOfColumns(x, n, w, step, top);
+  scalar::NativeBuilder b;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < w; ++c)
+      total[c] += scalar::exp_(b, x[i * step + c] - top[c]);
+  for (int64_t c = 0; c < w; ++c)
+    total[c] = scalar::log_(b, total[c]);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < w; ++c)
+      y[i * step + c] = (x[i * step + c] - top[c]) - total[c];
+}
+
+template <class T> void softmaxBackwardColumns(const T *g, const T *out, T *dx, int64_t n, int64_t w, int64_t step) {
+  T dot[kColumns] = {};
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < w; ++c)
+      dot[c] += g[i * step + c] * out[i * step + c];
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < w; ++c)
+      dx[i * step + c] = (g[i * step + c] - dot[c]) * out[i * step + c];
+}
+
+template <class T> void logSoftmaxBackwardColumns(const T *g, const T *out, T *dx, int64_t n, int64_t w, int64_t step) {
+  T total[kColumns] = {};
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < w; ++c)
+      total[c] += g[i * step + c];
+  scalar::NativeBuilder b;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t c = 0; c < w; ++c)
+      dx[i * step + c] = g[i * step + c] - scalar::exp_(b, out[i * step + c]) * total[c];
+}
+
+/// Applies rows(a, b, y, n) to the rows along `dim` of one or two inputs of one shape, or columns(a, b, y, n, w, step)
+/// if that is not the last dimension.
+template <class Rows, class Columns>
+void alongDim(const Tensor &first, const Tensor *second, int64_t dim, const Tensor &out, Rows rows, Columns columns) {
   DType type = computeType(out.dtype());
   // An explicit dtype is applied to the input, so it passes through the result's precision.
   Tensor a = asContiguous(asContiguous(first, out.dtype()), type), b2;
@@ -53,29 +121,21 @@ template <class F> void alongDim(const Tensor &first, const Tensor *second, int6
     return;
   visitFloat(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T *x = a.dataAs<T>(), *z = second ? b2.dataAs<T>() : nullptr;
+    const T *x = a.dataAs<T>(), *z = second ? b2.dataAs<T>() : x;
     T *y = result.template data<T>();
     int64_t step = s.n * s.inner;
     if (s.inner == 1) {
       parallelFor(s.outer, rowGrain(s.n), [&](int64_t b, int64_t e) {
         for (int64_t o = b; o < e; ++o)
-          f(x + o * step, z ? z + o * step : nullptr, y + o * step, s.n);
+          rows(x + o * step, z + o * step, y + o * step, s.n);
       });
       return;
     }
-    parallelFor(s.outer * s.inner, rowGrain(s.n, 8), [&](int64_t b, int64_t e) {
-      std::vector<T> rows(static_cast<size_t>(3 * s.n));
-      T *p = rows.data(), *q = p + s.n, *r = q + s.n;
-      for (int64_t row = b; row < e; ++row) {
-        int64_t base = row / s.inner * step + row % s.inner;
-        for (int64_t i = 0; i < s.n; ++i) {
-          p[i] = x[base + i * s.inner];
-          if (z)
-            q[i] = z[base + i * s.inner];
-        }
-        f(static_cast<const T *>(p), static_cast<const T *>(q), r, s.n);
-        for (int64_t i = 0; i < s.n; ++i)
-          y[base + i * s.inner] = r[i];
+    int64_t tiles = (s.inner + kColumns - 1) / kColumns;
+    parallelFor(s.outer * tiles, rowGrain(s.n * std::min(kColumns, s.inner)), [&](int64_t b, int64_t e) {
+      for (int64_t task = b; task < e; ++task) {
+        int64_t at = task % tiles * kColumns, base = task / tiles * step + at;
+        columns(x + base, z + base, y + base, s.n, std::min(kColumns, s.inner - at), s.inner);
       }
     });
   });
@@ -84,19 +144,21 @@ template <class F> void alongDim(const Tensor &first, const Tensor *second, int6
 
 } // namespace
 
+#define DLC_ROWS(f) [](auto *a, auto *b, auto *y, int64_t n) { f##Row(a, b, y, n); }
+#define DLC_COLUMNS(f)                                                                                                 \
+  [](auto *a, auto *b, auto *y, int64_t n, int64_t w, int64_t step) { f##Columns(a, b, y, n, w, step); }
+
 void softmaxKernel(const SoftmaxArgs<Tensor> &args, Span<Tensor> outs) {
-  alongDim(args.self, nullptr, args.dim, outs[0], [](auto *x, auto *, auto *y, int64_t n) { softmaxRow(x, y, n); });
+  alongDim(args.self, nullptr, args.dim, outs[0], DLC_ROWS(softmax), DLC_COLUMNS(softmax));
 }
 void logSoftmaxKernel(const LogSoftmaxArgs<Tensor> &args, Span<Tensor> outs) {
-  alongDim(args.self, nullptr, args.dim, outs[0], [](auto *x, auto *, auto *y, int64_t n) { logSoftmaxRow(x, y, n); });
+  alongDim(args.self, nullptr, args.dim, outs[0], DLC_ROWS(logSoftmax), DLC_COLUMNS(logSoftmax));
 }
 void softmaxBackwardKernel(const SoftmaxBackwardArgs<Tensor> &args, Span<Tensor> outs) {
-  alongDim(args.grad, &args.output, args.dim, outs[0],
-           [](auto *g, auto *out, auto *dx, int64_t n) { softmaxBackwardRow(g, out, dx, n); });
+  alongDim(args.grad, &args.output, args.dim, outs[0], DLC_ROWS(softmaxBackward), DLC_COLUMNS(softmaxBackward));
 }
 void logSoftmaxBackwardKernel(const LogSoftmaxBackwardArgs<Tensor> &args, Span<Tensor> outs) {
-  alongDim(args.grad, &args.output, args.dim, outs[0],
-           [](auto *g, auto *out, auto *dx, int64_t n) { logSoftmaxBackwardRow(g, out, dx, n); });
+  alongDim(args.grad, &args.output, args.dim, outs[0], DLC_ROWS(logSoftmaxBackward), DLC_COLUMNS(logSoftmaxBackward));
 }
 
 } // namespace dlc::kernels

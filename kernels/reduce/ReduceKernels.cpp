@@ -113,8 +113,13 @@ template <class C> void scan(const Tensor &self, int64_t dim, const Tensor &out)
       for (int64_t o = b; o < e; ++o) {
         const E *row = in + o * s.n * s.inner;
         E *dst = to + o * s.n * s.inner;
+        E last = C::template identity<E>();
+        for (int64_t i = 0; s.inner == 1 && i < s.n; ++i)
+          dst[i] = last = C::apply(last, row[i]);
+        if (s.inner == 1)
+          continue;
         for (int64_t c = 0; c < s.inner; ++c)
-          dst[c] = C::apply(C::template identity<E>(), row[c]);
+          dst[c] = C::apply(last, row[c]);
         for (int64_t i = 1; i < s.n; ++i)
           for (int64_t c = 0; c < s.inner; ++c)
             dst[i * s.inner + c] = C::apply(dst[(i - 1) * s.inner + c], row[i * s.inner + c]);
