@@ -6,6 +6,7 @@ of the same program finds the compiled code.
 """
 
 import functools
+import inspect
 
 from dlc import _C
 from dlc.nn.module import Module
@@ -46,6 +47,8 @@ def compile_function(function, *, fullgraph=False, quiet=False, **ignored):
     for attribute in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(function, attribute):
             setattr(compiled, attribute, getattr(function, attribute))
+    if inspect.isroutine(function):
+        compiled.__dict__.update(getattr(function, "__dict__", {}))
     return compiled
 
 
