@@ -186,6 +186,9 @@ Skeleton skeletonOf(const trace::Piece &piece) {
     e.put(o.writeBack);
     bool rowMajor = o.strides == contiguousStrides(g.values[o.value].sizes);
     e.put(rowMajor);
+    if (!rowMajor) // an in-place result keeps its tensor's layout, whatever its op would give
+      for (const Dim &d : o.strides)
+        e.number(d);
   }
   e.out.hash = hashBytes(e.out.bytes);
   return std::move(e.out);

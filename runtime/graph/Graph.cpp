@@ -164,11 +164,14 @@ Graph retype(const Graph &g, Span<const TensorMeta> inputMetas, Span<const Dim> 
     for (size_t i = 0; i < metas.size(); ++i)
       out.values[n.results[i]] = metas[i];
   }
-  DLC_CHECK(k == dims.size(), k, " sizes in the graph, ", dims.size(), " given");
   for (GraphOutput &o : out.outputs) {
-    bool contiguous = o.strides == contiguousStrides(g.values[o.value].sizes);
-    o.strides = contiguous ? contiguousStrides(out.values[o.value].sizes) : out.values[o.value].strides;
+    if (o.strides == contiguousStrides(g.values[o.value].sizes))
+      o.strides = contiguousStrides(out.values[o.value].sizes);
+    else
+      for (Dim &d : o.strides)
+        d = dims[k++];
   }
+  DLC_CHECK(k == dims.size(), k, " sizes in the graph, ", dims.size(), " given");
   return out;
 }
 

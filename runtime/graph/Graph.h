@@ -78,7 +78,8 @@ size_t countMutated(const OpInfo &op, Span<const Arg<GVal>> args);
 void inferNode(const Graph &g, const OpInfo &op, Span<const Arg<GVal>> args, SmallVec<TensorMeta, 3> &results);
 
 /// The same program with sizes lifted: input i has sizes `inputMetas[i]`, the k-th Dim of the nodes' arguments (in
-/// order of occurrence) is `dims[k]`; all values are inferred anew. Facts go to the installed FactSink.
+/// order of occurrence) is `dims[k]`, then come the strides of outputs that are not row-major; all values are inferred
+/// anew. Facts go to the installed FactSink.
 Graph retype(const Graph &g, Span<const TensorMeta> inputMetas, Span<const Dim> dims, Span<const int64_t> symbolHints);
 
 /// Calls `f(Dim &)` for every Dim in `args` in order, the Dim and DimList arguments alike.

@@ -100,6 +100,7 @@ def main():
     parser.add_argument("--programs", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", type=int, metavar="SEED", help="print one program and compare it in this process")
+    parser.add_argument("--minimize", type=int, metavar="SEED", help="shrink a program that fails, or falls back, to few lines")
     parser.add_argument("--child", nargs=2, type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -110,6 +111,12 @@ def main():
         program = generate(args.show)
         print(program.source, "inputs:", program.inputs, "\nsizes:", program.sizes, "bases:", program.base_dtypes, flush=True)
         return child(args.show, 1)
+    if args.minimize is not None:
+        from tests.fuzz.generate import generate
+        from tests.fuzz.minimize import minimize
+
+        program, what = minimize(generate(args.minimize))
+        return print(f"{what}\n{program.source}inputs: {program.inputs}, sizes: {program.sizes}, bases: {program.base_dtypes}")
     os.environ.setdefault("DLC_NUM_THREADS", "2")
     start = time.perf_counter()
     total = fuzz(args.programs, args.seed)
