@@ -354,6 +354,26 @@ void Recorder::castTo(SmallVec<TensorMeta, 3> &metas, int32_t &value, DType dtyp
   metas[0] = ignored[0];
 }
 
+/// Whether the tensors have the strides of the graph values they stand for. A tensor written in place keeps its own,
+/// whatever the op that made its new value would give.
+bool Recorder::layoutsAgree(Span<const Arg<Tensor>> args, Span<const Arg<GVal>> gargs) const {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (gargs[i].tag != ArgTag::Value && gargs[i].tag != ArgTag::ValueList)
+      continue;
+    for (size_t j = 0; j < args[i].values().size(); ++j) {
+      const Tensor &t = args[i].values()[j];
+      int32_t id = gargs[i].values()[j].id;
+      if (!t.defined() || id < 0)
+        continue;
+      const Dims &have = graph_.values[id].strides;
+      for (size_t k = 0; k < have.size(); ++k)
+        if (have[k].value() != t.strides()[k])
+          return false;
+    }
+  }
+  return true;
+}
+
 void Recorder::record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
   std::vector<GVal> held;
   size_t count = 0;
@@ -381,6 +401,13 @@ void Recorder::record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<T
   SmallVec<int32_t, 3> results = graph_.nodes.back().results;
   size_t own = results.size() - countMutated(op, Span<const Arg<GVal>>(gargs.data(), gargs.size()));
   if (form == CallForm::Functional) {
+    if (!layoutsAgree(args, Span<const Arg<GVal>>(gargs.data(), gargs.size()))) {
+      MetaArgs real(args);
+      MetaResult r;
+      op.meta(real.args, r);
+      for (size_t i = 0; i < own; ++i)
+        metas[i].strides = r.outs[i].strides;
+    }
     outs.resize(own);
     for (size_t i = 0; i < own; ++i)
       outs[i] = metas[i].defined ? deferred(metas[i], results[i]) : Tensor();

@@ -85,6 +85,7 @@ private:
   void record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
   void recordView(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs);
   void runRule(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
+  bool layoutsAgree(Span<const Arg<Tensor>> args, Span<const Arg<GVal>> gargs) const;
   void runNow(FlushReason reason, const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
   int32_t numberTensor(const Tensor &t, DType floatType);
   Arg<GVal> convert(const Arg<Tensor> &a, ParamKind kind, DType floatType, std::vector<GVal> &values);

@@ -289,7 +289,8 @@ class Grower:
             return self.pick(("{a}.sum()", "{a}.any()", "{a}.all({d})", "{a}.sum({d})")), "map"
         roll = self.rng.random()
         if roll < 0.25:
-            return self.pick(REDUCE_EXACT), "map"
+            # Which of -0 and 0 is the larger depends on the order.
+            return self.pick(REDUCE_EXACT), "reduce" if floating else "map"
         if roll < 0.40:
             return None if fuzzy else (self.pick(REDUCE_INDEX), "map")
         if not floating:

@@ -33,6 +33,10 @@ def minimize(program):
         what = what[:60]
 
     def fails(candidate):
+        last = candidate.source.splitlines()[-1]
+        made = [line.split("=")[0].strip() for line in candidate.source.splitlines()] + [f"x{i}" for i in range(9)]
+        if not all(name.strip() in made for name in last.split("(")[1].split(")")[0].split(",") if name.strip()):
+            return False
         found = verdict(candidate)
         return found is not None and found[:60] == what
 
