@@ -39,27 +39,17 @@ def size(count):
     return f"{count:.1f} GB"
 
 
-def group(step):
+def group(node):
     """Which colour class a step belongs to."""
-    kind = step["class"].lower()
-    return "kernel" if kind.startswith("kernel") else "library" if kind.startswith("lib") else "other"
+    return node["class"] if node["class"] in COLORS else "other"
 
 
-def describe(step):
-    ops = list(step["ops"])
+def describe(node):
+    ops = list(node["ops"])
     shown = ", ".join(ops[:14]) + (f", ... ({len(ops)} ops)" if len(ops) > 14 else "")
-    lines = textwrap.wrap(shown or step["name"], 38) or [step["name"]]
-    return [step["name"][:38], *lines], f"{size(step['readBytes'])} in, {size(step['writtenBytes'])} out"
-
-
-def edges_of(steps):
-    """(from, to) pairs: who wrote last what a step reads."""
-    writer, edges = {}, set()
-    for i, step in enumerate(steps):
-        edges |= {(writer[b], i) for b in step["reads"] if b in writer and writer[b] != i}
-        for b in step["writes"]:
-            writer[b] = i
-    return sorted(edges)
+    name = node["name"] if len(node["name"]) <= 40 else node["name"][:39] + "…"
+    lines = textwrap.wrap(shown, 42) if shown != node["name"] else []
+    return [name, *lines], f"{size(node['read'])} in, {size(node['written'])} out"
 
 
 def layers_of(count, edges):
@@ -79,8 +69,8 @@ def layers_of(count, edges):
 
 def fused_graph(graph, path, title):
     """Draws the steps from top to bottom; a box lists a step's ops and the bytes it reads and writes."""
-    steps = graph["steps"]
-    edges = edges_of(steps)
+    steps = graph["nodes"]
+    edges = sorted(map(tuple, graph["edges"]))
     rows, place = layers_of(len(steps), edges)
     texts = [describe(s) for s in steps]
     wide, line, gap = 3.6, 0.17, 0.45
@@ -120,5 +110,5 @@ def draw_step(axis, center, width, height, line, text, color):
     axis.add_patch(box)
     top = y + height / 2 - 0.14
     for k, part in enumerate([*lines, sizes]):
-        weight, style = ("bold", "normal") if k == 0 else ("normal", "italic" if k == len(lines) else "normal")
+        weight, style = "bold" if k == 0 else "normal", "italic" if k == len(lines) else "normal"
         axis.text(x, top - k * line, part, ha="center", va="center", fontsize=7, weight=weight, style=style, zorder=4)
