@@ -9,8 +9,7 @@ PyTypeObject *nodeType, *handleType;
 // --- gradient functions
 
 struct PyNode {
-  PyObject_HEAD
-  Ref<GradNode> node;
+  PyObject_HEAD Ref<GradNode> node;
 };
 
 PyObject *wrapNode(Ref<GradNode> node) {
@@ -32,7 +31,9 @@ PyObject *nodeName(PyObject *self, PyObject *) {
   return guarded([&] { return PyUnicode_FromString(nodeOf(self).name().c_str()); });
 }
 PyObject *nodeRepr(PyObject *self) {
-  return guarded([&] { return PyUnicode_FromFormat("<%s object at %p>", nodeOf(self).name().c_str(), static_cast<void *>(&nodeOf(self))); });
+  return guarded([&] {
+    return PyUnicode_FromFormat("<%s object at %p>", nodeOf(self).name().c_str(), static_cast<void *>(&nodeOf(self)));
+  });
 }
 PyObject *nodeNext(PyObject *self, void *) {
   return guarded([&]() -> PyObject * {
@@ -54,10 +55,15 @@ Py_hash_t nodeHash(PyObject *self) { return _Py_HashPointer(&nodeOf(self)); }
 
 PyMethodDef nodeMethods[] = {{"name", nodeName, METH_NOARGS, "The name of the gradient function."}, {}};
 PyGetSetDef nodeGetters[] = {{"next_functions", nodeNext, nullptr, "Where its results go.", nullptr}, {}};
-PyType_Slot nodeSlots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(nodeFree)}, {Py_tp_repr, reinterpret_cast<void *>(nodeRepr)},
-                           {Py_tp_richcompare, reinterpret_cast<void *>(nodeCompare)}, {Py_tp_hash, reinterpret_cast<void *>(nodeHash)},
-                           {Py_tp_methods, nodeMethods}, {Py_tp_getset, nodeGetters}, {0, nullptr}};
-PyType_Spec nodeSpec = {"dlc.GradNode", sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, nodeSlots};
+PyType_Slot nodeSlots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(nodeFree)},
+                           {Py_tp_repr, reinterpret_cast<void *>(nodeRepr)},
+                           {Py_tp_richcompare, reinterpret_cast<void *>(nodeCompare)},
+                           {Py_tp_hash, reinterpret_cast<void *>(nodeHash)},
+                           {Py_tp_methods, nodeMethods},
+                           {Py_tp_getset, nodeGetters},
+                           {0, nullptr}};
+PyType_Spec nodeSpec = {"dlc.GradNode", sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                        nodeSlots};
 
 // --- hooks
 
@@ -74,8 +80,7 @@ struct HookState {
   }
 };
 struct PyHandle {
-  PyObject_HEAD
-  std::shared_ptr<HookState> state;
+  PyObject_HEAD std::shared_ptr<HookState> state;
 };
 void handleFree(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
@@ -88,12 +93,15 @@ PyObject *handleRemove(PyObject *self, PyObject *) {
   Py_RETURN_NONE;
 }
 PyMethodDef handleMethods[] = {{"remove", handleRemove, METH_NOARGS, "Takes the hook away."}, {}};
-PyType_Slot handleSlots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(handleFree)}, {Py_tp_methods, handleMethods}, {0, nullptr}};
-PyType_Spec handleSpec = {"dlc.HookHandle", sizeof(PyHandle), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, handleSlots};
+PyType_Slot handleSlots[] = {
+    {Py_tp_dealloc, reinterpret_cast<void *>(handleFree)}, {Py_tp_methods, handleMethods}, {0, nullptr}};
+PyType_Spec handleSpec = {"dlc.HookHandle", sizeof(PyHandle), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                          handleSlots};
 
 PyObject *registerHook(PyObject *self, PyObject *callable) {
   return guarded([&] {
-    DLC_REQUIRE(PyCallable_Check(callable), Type, "register_hook: `hook` must be callable, not ", Py_TYPE(callable)->tp_name);
+    DLC_REQUIRE(PyCallable_Check(callable), Type, "register_hook: `hook` must be callable, not ",
+                Py_TYPE(callable)->tp_name);
     DLC_REQUIRE(requiresGrad(tensorOf(self)), Runtime, "register_hook: the tensor does not require grad");
     auto state = std::make_shared<HookState>(callable);
     addHook(tensorOf(self), [state](const Tensor &g) -> Tensor {
@@ -102,7 +110,8 @@ PyObject *registerHook(PyObject *self, PyObject *callable) {
         return Tensor();
       Obj keep = Obj::borrow(state->callable), arg = Obj::check(wrap(g));
       Obj r = Obj::check(PyObject_CallOneArg(keep.get(), arg.get()));
-      DLC_REQUIRE(r.get() == Py_None || isTensor(r.get()), Type, "a tensor hook must return a Tensor or None, not ", Py_TYPE(r.get())->tp_name);
+      DLC_REQUIRE(r.get() == Py_None || isTensor(r.get()), Type, "a tensor hook must return a Tensor or None, not ",
+                  Py_TYPE(r.get())->tp_name);
       return r.get() == Py_None ? Tensor() : tensorOf(r.get());
     });
     PyObject *handle = handleType->tp_alloc(handleType, 0);
@@ -143,8 +152,8 @@ int setGrad(PyObject *self, PyObject *value, void *) {
     }
     DLC_REQUIRE(isTensor(value), Type, "grad must be a Tensor or None, not ", Py_TYPE(value)->tp_name);
     const Tensor &g = tensorOf(value);
-    DLC_REQUIRE(g.sizes() == t.sizes() && g.dtype() == t.dtype(), Runtime, "grad: a gradient of ", describe(g), " cannot belong to a tensor of ",
-                describe(t), "\ngive it the tensor's shape and dtype");
+    DLC_REQUIRE(g.sizes() == t.sizes() && g.dtype() == t.dtype(), Runtime, "grad: a gradient of ", describe(g),
+                " cannot belong to a tensor of ", describe(t), "\ngive it the tensor's shape and dtype");
     gradMetaOf(t).grad = g;
     return 0;
   });
@@ -166,8 +175,8 @@ int setData(PyObject *self, PyObject *value, void *) {
     DLC_REQUIRE(value && isTensor(value), Type, "data must be a Tensor");
     TensorImpl *to = tensorOf(self).impl();
     const TensorImpl *from = tensorOf(value).impl();
-    DLC_REQUIRE(!requiresGrad(tensorOf(self)) || isFloat(from->dtype), Runtime, "data: a tensor that requires grad must have a floating dtype, not ",
-                from->dtype);
+    DLC_REQUIRE(!requiresGrad(tensorOf(self)) || isFloat(from->dtype), Runtime,
+                "data: a tensor that requires grad must have a floating dtype, not ", from->dtype);
     to->storage = from->storage;
     to->sizes = from->sizes;
     to->strides = from->strides;
@@ -180,14 +189,15 @@ int setData(PyObject *self, PyObject *value, void *) {
   });
 }
 
-PyGetSetDef getters[] = {{"requires_grad", getRequiresGrad, setRequiresGradAttr, "Whether gradients are recorded.", nullptr},
-                         {"grad", getGrad, setGrad, "The gradient accumulated by backward(), or None.", nullptr},
-                         {"_grad", getGrad, setGrad, "The gradient, without a warning.", nullptr},
-                         {"grad_fn", getGradFn, nullptr, "The gradient function, None for a leaf.", nullptr},
-                         {"is_leaf", getIsLeaf, nullptr, "True if no recorded op made the tensor.", nullptr},
-                         {"retains_grad", getRetainsGrad, nullptr, "True if a non-leaf keeps its gradient.", nullptr},
-                         {"data", getData, setData, "The same memory outside of the graph.", nullptr},
-                         {}};
+PyGetSetDef getters[] = {
+    {"requires_grad", getRequiresGrad, setRequiresGradAttr, "Whether gradients are recorded.", nullptr},
+    {"grad", getGrad, setGrad, "The gradient accumulated by backward(), or None.", nullptr},
+    {"_grad", getGrad, setGrad, "The gradient, without a warning.", nullptr},
+    {"grad_fn", getGradFn, nullptr, "The gradient function, None for a leaf.", nullptr},
+    {"is_leaf", getIsLeaf, nullptr, "True if no recorded op made the tensor.", nullptr},
+    {"retains_grad", getRetainsGrad, nullptr, "True if a non-leaf keeps its gradient.", nullptr},
+    {"data", getData, setData, "The same memory outside of the graph.", nullptr},
+    {}};
 
 // --- methods
 
@@ -210,7 +220,8 @@ std::vector<Tensor> tensorList(PyObject *o, const char *what) {
 bool flag(PyObject *o, bool otherwise) { return !o || o == Py_None ? otherwise : PyObject_IsTrue(o) == 1; }
 
 void runBackward(const std::vector<Tensor> &roots, std::vector<Tensor> grads, PyObject *retain, PyObject *create) {
-  DLC_REQUIRE(grads.empty() || grads.size() == roots.size(), Runtime, "backward: ", grads.size(), " gradients for ", roots.size(), " tensors");
+  DLC_REQUIRE(grads.empty() || grads.size() == roots.size(), Runtime, "backward: ", grads.size(), " gradients for ",
+              roots.size(), " tensors");
   grads.resize(roots.size());
   bool createGraph = flag(create, false), retainGraph = flag(retain, createGraph);
   ReleaseGil release(!currentInterceptor());
@@ -220,7 +231,8 @@ void runBackward(const std::vector<Tensor> &roots, std::vector<Tensor> grads, Py
 PyObject *backwardMethod(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   return guarded([&]() -> PyObject * {
     DLC_ARGS("backward", 0, 3, "gradient", "retain_graph", "create_graph", "inputs");
-    DLC_REQUIRE(!slot[3] || slot[3] == Py_None, NotImplemented, "backward: `inputs` is not supported\nuse dlc.autograd.grad");
+    DLC_REQUIRE(!slot[3] || slot[3] == Py_None, NotImplemented,
+                "backward: `inputs` is not supported\nuse dlc.autograd.grad");
     runBackward({tensorOf(self)}, tensorList(slot[0], "gradient"), slot[1], slot[2]);
     Py_RETURN_NONE;
   });
@@ -237,13 +249,15 @@ PyObject *gradFn(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *
     DLC_ARGS("grad", 2, 6, "outputs", "inputs", "grad_outputs", "retain_graph", "create_graph", "allow_unused");
     std::vector<Tensor> roots = tensorList(slot[0], "outputs"), inputs = tensorList(slot[1], "inputs"),
                         grads = tensorList(slot[2], "grad_outputs");
-    DLC_REQUIRE(grads.empty() || grads.size() == roots.size(), Runtime, "grad: ", grads.size(), " gradients for ", roots.size(), " outputs");
+    DLC_REQUIRE(grads.empty() || grads.size() == roots.size(), Runtime, "grad: ", grads.size(), " gradients for ",
+                roots.size(), " outputs");
     grads.resize(roots.size());
     bool create = flag(slot[4], false), retain = flag(slot[3], create), unused = flag(slot[5], false);
     std::vector<Tensor> results;
     {
       ReleaseGil release(!currentInterceptor());
-      results = grad({roots.data(), roots.size()}, {inputs.data(), inputs.size()}, {grads.data(), grads.size()}, retain, create, unused);
+      results = grad({roots.data(), roots.size()}, {inputs.data(), inputs.size()}, {grads.data(), grads.size()}, retain,
+                     create, unused);
     }
     Obj tuple = Obj::check(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
     for (size_t i = 0; i < results.size(); ++i)
@@ -273,20 +287,20 @@ PyObject *detachInPlaceMethod(PyObject *self, PyObject *) {
 }
 
 const PyMethodDef *methods() {
-  static PyMethodDef defs[] = {fastMethod("backward", backwardMethod, "Accumulates gradients into the .grad of the leaves."),
-                               fastMethod("requires_grad_", requiresGradMethod, "Sets requires_grad; returns self."),
-                               {"register_hook", registerHook, METH_O, "Calls `hook` with the tensor's gradient; it may return another."},
-                               {"retain_grad", retainGradMethod, METH_NOARGS, "Keeps .grad of a non-leaf."},
-                               {"detach_", detachInPlaceMethod, METH_NOARGS, "Takes the tensor out of the graph; returns self."},
-                               {}};
+  static PyMethodDef defs[] = {
+      fastMethod("backward", backwardMethod, "Accumulates gradients into the .grad of the leaves."),
+      fastMethod("requires_grad_", requiresGradMethod, "Sets requires_grad; returns self."),
+      {"register_hook", registerHook, METH_O, "Calls `hook` with the tensor's gradient; it may return another."},
+      {"retain_grad", retainGradMethod, METH_NOARGS, "Keeps .grad of a non-leaf."},
+      {"detach_", detachInPlaceMethod, METH_NOARGS, "Takes the tensor out of the graph; returns self."},
+      {}};
   return defs;
 }
 
 // --- grad mode: `with no_grad():`, `@no_grad()`, `set_grad_enabled(False)`
 
 struct PyGradMode {
-  PyObject_HEAD
-  bool target, immediate;
+  PyObject_HEAD bool target, immediate;
   uint64_t saved; ///< what was on before each nested entry, one bit each
 };
 PyGradMode *modeOf(PyObject *o) { return reinterpret_cast<PyGradMode *>(o); }
@@ -358,14 +372,18 @@ void modeFree(PyObject *self) {
   Py_DECREF(type);
 }
 
-PyMethodDef modeMethods[] = {{"__enter__", modeEnter, METH_NOARGS, nullptr},
-                             {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(modeExit)), METH_FASTCALL, nullptr},
-                             {}};
+PyMethodDef modeMethods[] = {
+    {"__enter__", modeEnter, METH_NOARGS, nullptr},
+    {"__exit__", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(modeExit)), METH_FASTCALL, nullptr},
+    {}};
 
 void addMode(PyObject *module, const char *fullName, newfunc make, const char *doc) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void *>(make)},        {Py_tp_dealloc, reinterpret_cast<void *>(modeFree)},
-                         {Py_tp_call, reinterpret_cast<void *>(modeCall)},   {Py_tp_methods, modeMethods},
-                         {Py_tp_doc, const_cast<char *>(doc)},               {0, nullptr}};
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void *>(make)},
+                         {Py_tp_dealloc, reinterpret_cast<void *>(modeFree)},
+                         {Py_tp_call, reinterpret_cast<void *>(modeCall)},
+                         {Py_tp_methods, modeMethods},
+                         {Py_tp_doc, const_cast<char *>(doc)},
+                         {0, nullptr}};
   PyType_Spec spec = {fullName, sizeof(PyGradMode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   Obj type = Obj::check(PyType_FromSpec(&spec));
   if (PyModule_AddObjectRef(module, fullName + 4, type.get()) < 0)
@@ -390,9 +408,12 @@ void initAutograd(PyObject *module) {
   installAutograd();
   nodeType = reinterpret_cast<PyTypeObject *>(Obj::check(PyType_FromSpec(&nodeSpec)).release());
   handleType = reinterpret_cast<PyTypeObject *>(Obj::check(PyType_FromSpec(&handleSpec)).release());
-  addMode(module, "dlc.no_grad", modeNew<false>, "No gradients are recorded inside; a context manager and a decorator.");
-  addMode(module, "dlc.enable_grad", modeNew<true>, "Gradients are recorded inside; a context manager and a decorator.");
-  addMode(module, "dlc.set_grad_enabled", setModeNew, "Sets gradient recording at once; as a context manager, until its end.");
+  addMode(module, "dlc.no_grad", modeNew<false>,
+          "No gradients are recorded inside; a context manager and a decorator.");
+  addMode(module, "dlc.enable_grad", modeNew<true>,
+          "Gradients are recorded inside; a context manager and a decorator.");
+  addMode(module, "dlc.set_grad_enabled", setModeNew,
+          "Sets gradient recording at once; as a context manager, until its end.");
   addMode(module, "dlc.inference_mode", inferenceNew, "As no_grad.");
   if (PyModule_AddFunctions(module, functions) < 0)
     throw PythonError{};

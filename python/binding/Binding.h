@@ -45,23 +45,19 @@ private:
 };
 
 struct PyTensor {
-  PyObject_HEAD
-  Tensor tensor;
+  PyObject_HEAD Tensor tensor;
   PyObject *dict;
   PyObject *weakrefs;
 };
 struct PyDType {
-  PyObject_HEAD
-  DType dtype;
+  PyObject_HEAD DType dtype;
 };
 struct PyDevice {
-  PyObject_HEAD
-  bool cuda;
+  PyObject_HEAD bool cuda;
   int index; // -1: none
 };
 struct PyGenerator {
-  PyObject_HEAD
-  Ref<Generator> generator;
+  PyObject_HEAD Ref<Generator> generator;
 };
 
 extern PyTypeObject *tensorType, *dtypeType, *sizeType, *deviceType, *generatorType;
@@ -144,13 +140,14 @@ private:
 /// A method table entry for METH_FASTCALL | METH_KEYWORDS functions.
 using FastFn = PyObject *(*)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
 inline PyMethodDef fastMethod(const char *name, FastFn fn, const char *doc, int flags = 0) {
-  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(fn)), METH_FASTCALL | METH_KEYWORDS | flags, doc};
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(fn)), METH_FASTCALL | METH_KEYWORDS | flags,
+          doc};
 }
 
 /// Reads the arguments of one hand-written function: positional, then by keyword, into slots (null if absent).
 /// `names` ends with a null; the first `required` must be given, those from `kwonly` on only by keyword.
-void readArgs(const char *fn, const char *const *names, int required, int kwonly, PyObject *const *args, Py_ssize_t nargs,
-              PyObject *kwnames, PyObject **slots);
+void readArgs(const char *fn, const char *const *names, int required, int kwonly, PyObject *const *args,
+              Py_ssize_t nargs, PyObject *kwnames, PyObject **slots);
 
 /// A METH_FASTCALL wrapper around a function of slots: see DLC_FN.
 #define DLC_ARGS(fn, required, kwonly, ...)                                                                            \

@@ -84,8 +84,7 @@ std::string describeMark(uint32_t id) {
 // --- the compiled callable
 
 struct PyCompiled {
-  PyObject_HEAD
-  PyObject *function, *dict, *weakrefs;
+  PyObject_HEAD PyObject *function, *dict, *weakrefs;
   vectorcallfunc call;
   Ref<CompiledFunction> compiled;
 };
@@ -132,7 +131,8 @@ PyObject *compiledNew(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   PyObject *function;
   const char *name;
   int fullgraph = 0, quiet = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|pp:_Compiled", const_cast<char **>(names), &function, &name, &fullgraph, &quiet))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|pp:_Compiled", const_cast<char **>(names), &function, &name,
+                                   &fullgraph, &quiet))
     return nullptr;
   return guarded([&] {
     Obj self = Obj::check(type->tp_alloc(type, 0));
@@ -183,8 +183,8 @@ PyObject *eventsMethod(PyObject *self, PyObject *) {
     static const char *const kinds[] = {"compile", "recompile", "break", "fallback", "limit"};
     Obj list = Obj::check(PyList_New(0));
     for (const CompileEvent &e : compiledOf(self)->compiled->events()) {
-      Obj item = Obj::check(Py_BuildValue("{s:s,s:s,s:s,s:s}", "kind", kinds[static_cast<int>(e.kind)], "loc", e.loc.c_str(), "text",
-                                          e.text.c_str(), "action", e.action.c_str()));
+      Obj item = Obj::check(Py_BuildValue("{s:s,s:s,s:s,s:s}", "kind", kinds[static_cast<int>(e.kind)], "loc",
+                                          e.loc.c_str(), "text", e.text.c_str(), "action", e.action.c_str()));
       if (PyList_Append(list.get(), item.get()) < 0)
         throw PythonError{};
     }
@@ -192,12 +192,15 @@ PyObject *eventsMethod(PyObject *self, PyObject *) {
   });
 }
 PyObject *getEntries(PyObject *self, void *) { return PyLong_FromSize_t(compiledOf(self)->compiled->numEntries()); }
-PyObject *getFullgraph(PyObject *self, void *) { return PyBool_FromLong(compiledOf(self)->compiled->options().fullgraph); }
+PyObject *getFullgraph(PyObject *self, void *) {
+  return PyBool_FromLong(compiledOf(self)->compiled->options().fullgraph);
+}
 
-PyMethodDef compiledMethods[] = {{"explain", explainMethod, METH_NOARGS, "All graphs, guards and events as text."},
-                                 {"graph_json", graphJsonMethod, METH_NOARGS, "The largest fused graph as JSON."},
-                                 {"events", eventsMethod, METH_NOARGS, "Compilations, breaks and fallbacks, a dict each."},
-                                 {}};
+PyMethodDef compiledMethods[] = {
+    {"explain", explainMethod, METH_NOARGS, "All graphs, guards and events as text."},
+    {"graph_json", graphJsonMethod, METH_NOARGS, "The largest fused graph as JSON."},
+    {"events", eventsMethod, METH_NOARGS, "Compilations, breaks and fallbacks, a dict each."},
+    {}};
 PyGetSetDef compiledGetters[] = {{"num_entries", getEntries, nullptr, "How many graphs are cached.", nullptr},
                                  {"fullgraph", getFullgraph, nullptr, "Whether breaks raise.", nullptr},
                                  {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
@@ -207,30 +210,32 @@ PyMemberDef compiledMembers[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyCompi
                                  {"__vectorcalloffset__", T_PYSSIZET, offsetof(PyCompiled, call), READONLY, nullptr},
                                  {"__wrapped__", T_OBJECT, offsetof(PyCompiled, function), READONLY, nullptr},
                                  {}};
-PyType_Slot compiledSlots[] = {{Py_tp_new, reinterpret_cast<void *>(compiledNew)},
-                               {Py_tp_dealloc, reinterpret_cast<void *>(compiledFree)},
-                               {Py_tp_traverse, reinterpret_cast<void *>(compiledTraverse)},
-                               {Py_tp_clear, reinterpret_cast<void *>(compiledClear)},
-                               {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
-                               {Py_tp_descr_get, reinterpret_cast<void *>(compiledBind)},
-                               {Py_tp_methods, compiledMethods},
-                               {Py_tp_getset, compiledGetters},
-                               {Py_tp_members, compiledMembers},
-                               {Py_tp_doc, const_cast<char *>("A function that records what it does and runs it compiled.")},
-                               {0, nullptr}};
-PyType_Spec compiledSpec = {"dlc._Compiled", sizeof(PyCompiled), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-                            compiledSlots};
+PyType_Slot compiledSlots[] = {
+    {Py_tp_new, reinterpret_cast<void *>(compiledNew)},
+    {Py_tp_dealloc, reinterpret_cast<void *>(compiledFree)},
+    {Py_tp_traverse, reinterpret_cast<void *>(compiledTraverse)},
+    {Py_tp_clear, reinterpret_cast<void *>(compiledClear)},
+    {Py_tp_call, reinterpret_cast<void *>(PyVectorcall_Call)},
+    {Py_tp_descr_get, reinterpret_cast<void *>(compiledBind)},
+    {Py_tp_methods, compiledMethods},
+    {Py_tp_getset, compiledGetters},
+    {Py_tp_members, compiledMembers},
+    {Py_tp_doc, const_cast<char *>("A function that records what it does and runs it compiled.")},
+    {0, nullptr}};
+PyType_Spec compiledSpec = {
+    "dlc._Compiled", sizeof(PyCompiled), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, compiledSlots};
 
 // --- functions
 
 PyObject *statsFn(PyObject *, PyObject *) {
   CompileStats s = compileStats();
-  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "compilations", (long long)s.compilations, "breaks",
-                       (long long)s.breaks, "fallbacks", (long long)s.fallbacks, "hits", (long long)s.hits, "small_pieces",
-                       (long long)s.smallPieces, "kernels", (long long)s.kernels, "library_calls", (long long)s.libraryCalls,
-                       "other_steps", (long long)s.otherSteps, "llvm_compilations", (long long)s.llvmCompilations, "cache_hits",
-                       (long long)s.cacheHits, "compile_seconds", s.compileSeconds);
+  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "compilations", (long long)s.compilations,
+                       "breaks", (long long)s.breaks, "fallbacks", (long long)s.fallbacks, "hits", (long long)s.hits,
+                       "small_pieces", (long long)s.smallPieces, "kernels", (long long)s.kernels, "library_calls",
+                       (long long)s.libraryCalls, "other_steps", (long long)s.otherSteps, "llvm_compilations",
+                       (long long)s.llvmCompilations, "cache_hits", (long long)s.cacheHits, "compile_seconds",
+                       s.compileSeconds);
 }
 PyObject *resetStats(PyObject *, PyObject *) {
   resetCompileStats();

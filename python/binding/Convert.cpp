@@ -1,4 +1,4 @@
-// Tensors from and to Python data: nested lists, NumPy arrays, DLPack capsules; dtype conversion methods.
+// Tensors from and to Python data: nested lists, NumPy arrays, buffers; dtype conversion methods.
 #include "python/binding/Internal.h"
 #include <cstring>
 #include <limits>
@@ -26,15 +26,17 @@ void measure(PyObject *o, size_t depth, Layout &layout) {
     Py_ssize_t len = PySequence_Fast_GET_SIZE(fast.get());
     if (layout.sizes.size() == depth && !layout.any)
       layout.sizes.push_back(len);
-    DLC_REQUIRE(depth < layout.sizes.size() && layout.sizes[depth] == len, Value, "tensor: expected a sequence of length ",
-                depth < layout.sizes.size() ? layout.sizes[depth] : 0, " at dim ", depth, ", not ", len);
+    DLC_REQUIRE(depth < layout.sizes.size() && layout.sizes[depth] == len, Value,
+                "tensor: expected a sequence of length ", depth < layout.sizes.size() ? layout.sizes[depth] : 0,
+                " at dim ", depth, ", not ", len);
     for (Py_ssize_t i = 0; i < len; ++i)
       measure(PySequence_Fast_GET_ITEM(fast.get(), i), depth + 1, layout);
     return;
   }
-  DLC_REQUIRE(toNumber(o, n), Type, "tensor: cannot make a tensor of ", Py_TYPE(o)->tp_name, "\ngive numbers, nested lists or arrays");
-  DLC_REQUIRE(depth == layout.sizes.size(), Value, "tensor: expected a sequence of length ", layout.sizes[depth], " at dim ", depth,
-              ", not a number");
+  DLC_REQUIRE(toNumber(o, n), Type, "tensor: cannot make a tensor of ", Py_TYPE(o)->tp_name,
+              "\ngive numbers, nested lists or arrays");
+  DLC_REQUIRE(depth == layout.sizes.size(), Value, "tensor: expected a sequence of length ", layout.sizes[depth],
+              " at dim ", depth, ", not a number");
   layout.any = true;
   layout.category = std::max(layout.category, n.category());
 }
@@ -45,7 +47,8 @@ template <class T> T convert(const Number &n) {
       int64_t v = n.toInt();
       bool fits = v <= static_cast<int64_t>(std::numeric_limits<T>::max()) &&
                   (v >= static_cast<int64_t>(std::numeric_limits<T>::min()) || (!std::is_signed_v<T> && v >= -255));
-      DLC_REQUIRE(fits, Runtime, "tensor: the value ", v, " does not fit in ", dtypeOfType<T>, "\nchoose a wider dtype");
+      DLC_REQUIRE(fits, Runtime, "tensor: the value ", v, " does not fit in ", dtypeOfType<T>,
+                  "\nchoose a wider dtype");
     }
   }
   return n.as<T>();
@@ -130,8 +133,7 @@ const char *formatOf(DType t) {
 
 /// An object that lends the memory of a tensor through the buffer protocol.
 struct PyBufferOwner {
-  PyObject_HEAD
-  Tensor tensor;
+  PyObject_HEAD Tensor tensor;
   Py_ssize_t *shape, *strides;
 };
 PyTypeObject *bufferType;
@@ -162,8 +164,11 @@ void freeBuffer(PyObject *self) {
   type->tp_free(self);
   Py_DECREF(type);
 }
-PyType_Slot bufferSlots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(freeBuffer)}, {Py_bf_getbuffer, reinterpret_cast<void *>(getBuffer)}, {0, nullptr}};
-PyType_Spec bufferSpec = {"dlc._Buffer", sizeof(PyBufferOwner), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, bufferSlots};
+PyType_Slot bufferSlots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(freeBuffer)},
+                             {Py_bf_getbuffer, reinterpret_cast<void *>(getBuffer)},
+                             {0, nullptr}};
+PyType_Spec bufferSpec = {"dlc._Buffer", sizeof(PyBufferOwner), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, bufferSlots};
 
 Obj lendBuffer(const Tensor &t) {
   DLC_REQUIRE(formatOf(t.dtype()), Type, "numpy: NumPy has no bfloat16\nconvert with .float() first");
@@ -194,7 +199,8 @@ PyObject *numpyModule() {
 }
 
 PyObject *toNumpy(const Tensor &t, bool force) {
-  DLC_REQUIRE(force || !requiresGrad(t), Runtime, "numpy: the tensor requires grad, and NumPy cannot track it\nuse t.detach().numpy()");
+  DLC_REQUIRE(force || !requiresGrad(t), Runtime,
+              "numpy: the tensor requires grad, and NumPy cannot track it\nuse t.detach().numpy()");
   Obj buffer = lendBuffer(t);
   return PyObject_CallMethod(numpyModule(), "asarray", "O", buffer.get());
 }
@@ -249,111 +255,6 @@ PyObject *tensorFromBytes(PyObject *, PyObject *const *args, Py_ssize_t nargs, P
   });
 }
 
-// --- DLPack (the published C ABI, version 0.x capsules)
-
-struct DlDevice {
-  int32_t type, id;
-};
-struct DlType {
-  uint8_t code, bits;
-  uint16_t lanes;
-};
-struct DlTensor {
-  void *data;
-  DlDevice device;
-  int32_t ndim;
-  DlType dtype;
-  int64_t *shape, *strides;
-  uint64_t byteOffset;
-};
-struct DlManaged {
-  DlTensor tensor;
-  void *context;
-  void (*deleter)(DlManaged *);
-};
-constexpr int32_t kDlCpu = 1;
-enum DlCode : uint8_t { DlInt = 0, DlUInt = 1, DlFloat = 2, DlBfloat = 4, DlBool = 6 };
-
-DlType dlTypeOf(DType t) {
-  uint8_t code = t == DType::Bool   ? DlBool
-                 : t == DType::U8   ? DlUInt
-                 : t == DType::BF16 ? DlBfloat
-                 : isFloat(t)       ? DlFloat
-                                    : DlInt;
-  return {code, static_cast<uint8_t>(itemSize(t) * 8), 1};
-}
-
-std::optional<DType> dtypeOfDl(DlType d) {
-  for (int i = 0; i < kNumDTypes; ++i) {
-    DlType mine = dlTypeOf(static_cast<DType>(i));
-    if (mine.code == d.code && mine.bits == d.bits && d.lanes == 1)
-      return static_cast<DType>(i);
-  }
-  return std::nullopt;
-}
-
-void dropCapsule(PyObject *capsule) {
-  if (!PyCapsule_IsValid(capsule, "dltensor"))
-    return; // consumed
-  auto *m = static_cast<DlManaged *>(PyCapsule_GetPointer(capsule, "dltensor"));
-  if (m && m->deleter)
-    m->deleter(m);
-}
-
-PyObject *dlpack(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-  return guarded([&]() -> PyObject * {
-    DLC_ARGS("__dlpack__", 0, 0, "stream", "max_version", "dl_device", "copy");
-    const Tensor &t = tensorOf(self);
-    DLC_REQUIRE(!requiresGrad(t), Runtime, "__dlpack__: the tensor requires grad, which DLPack cannot express\nuse t.detach()");
-    struct Holder {
-      DlManaged managed;
-      Tensor tensor;
-      Sizes sizes, strides;
-    };
-    auto *h = new Holder{{}, t, t.sizes(), t.strides()};
-    h->managed.tensor = {t.data(), {kDlCpu, 0}, static_cast<int32_t>(t.dim()), dlTypeOf(t.dtype()), h->sizes.data(), h->strides.data(), 0};
-    h->managed.context = h;
-    h->managed.deleter = [](DlManaged *m) { delete static_cast<Holder *>(m->context); };
-    t.storage().markForeign();
-    PyObject *capsule = PyCapsule_New(&h->managed, "dltensor", dropCapsule);
-    if (!capsule)
-      delete h;
-    return capsule;
-  });
-}
-PyObject *dlpackDevice(PyObject *, PyObject *) { return Py_BuildValue("(ii)", kDlCpu, 0); }
-
-PyObject *fromDlpack(PyObject *, PyObject *source) {
-  return guarded([&] {
-    Obj capsule = PyCapsule_CheckExact(source) ? Obj::borrow(source) : Obj::check(PyObject_CallMethod(source, "__dlpack__", nullptr));
-    auto *m = static_cast<DlManaged *>(PyCapsule_GetPointer(capsule.get(), "dltensor"));
-    if (!m)
-      throw PythonError{};
-    const DlTensor &d = m->tensor;
-    DLC_REQUIRE(d.device.type == kDlCpu, Runtime, "from_dlpack: the tensor is on device type ", d.device.type, ", not the CPU\nmove it to the CPU first");
-    std::optional<DType> dtype = dtypeOfDl(d.dtype);
-    DLC_REQUIRE(dtype, Runtime, "from_dlpack: dlc has no dtype of code ", int(d.dtype.code), " with ", int(d.dtype.bits), " bits");
-    Sizes sizes(d.shape, d.shape + d.ndim);
-    Sizes strides = d.strides ? Sizes(d.strides, d.strides + d.ndim) : contiguousStrides(sizes);
-    int64_t last = 0;
-    bool empty = false;
-    for (size_t i = 0; i < sizes.size(); ++i) {
-      DLC_REQUIRE(strides[i] >= 0 || sizes[i] <= 1, Value, "from_dlpack: negative strides are not supported\ncopy the array first");
-      empty |= sizes[i] == 0;
-      last += (sizes[i] - 1) * strides[i];
-    }
-    PyCapsule_SetName(capsule.get(), "used_dltensor");
-    size_t bytes = empty ? 0 : static_cast<size_t>(last + 1) * itemSize(*dtype);
-    auto storage = Storage::wrap(static_cast<char *>(d.data) + d.byteOffset, bytes, [m] {
-      if (m->deleter && Py_IsInitialized()) {
-        HoldGil hold;
-        m->deleter(m);
-      }
-    });
-    return wrap(Tensor::viewOf(std::move(storage), sizes, strides, 0, *dtype));
-  });
-}
-
 // --- functions
 
 PyObject *tensorFn(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -379,7 +280,8 @@ PyObject *asTensor(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject
     std::optional<DType> dtype;
     if (slot[1] && slot[1] != Py_None) {
       dtype.emplace();
-      DLC_REQUIRE(toDType(slot[1], *dtype), Type, "as_tensor: `dtype` must be a dtype, not ", Py_TYPE(slot[1])->tp_name);
+      DLC_REQUIRE(toDType(slot[1], *dtype), Type, "as_tensor: `dtype` must be a dtype, not ",
+                  Py_TYPE(slot[1])->tp_name);
     }
     if (isTensor(slot[0]) && (!dtype || tensorOf(slot[0]).dtype() == *dtype))
       return Py_NewRef(slot[0]);
@@ -392,8 +294,10 @@ PyObject *asTensor(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject
 
 PyObject *fromNumpy(PyObject *, PyObject *array) {
   return guarded([&] {
-    DLC_REQUIRE(std::strcmp(Py_TYPE(array)->tp_name, "numpy.ndarray") == 0 || PyObject_HasAttrString(array, "__array_interface__"), Type,
-                "from_numpy: expected an ndarray, not ", Py_TYPE(array)->tp_name, "\nuse dlc.tensor(data) for other data");
+    DLC_REQUIRE(std::strcmp(Py_TYPE(array)->tp_name, "numpy.ndarray") == 0 ||
+                    PyObject_HasAttrString(array, "__array_interface__"),
+                Type, "from_numpy: expected an ndarray, not ", Py_TYPE(array)->tp_name,
+                "\nuse dlc.tensor(data) for other data");
     return wrap(tensorFromBuffer(array, "from_numpy"));
   });
 }
@@ -420,15 +324,17 @@ PyObject *fromBuffer(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObje
     int64_t item = static_cast<int64_t>(itemSize(dtype)), room = (view->len - offset) / item;
     if (count < 0)
       count = room;
-    DLC_REQUIRE(offset >= 0 && count <= room && offset <= view->len, Value, "frombuffer: ", count, " elements from byte ", offset,
-                " do not fit in a buffer of ", view->len, " bytes");
+    DLC_REQUIRE(offset >= 0 && count <= room && offset <= view->len, Value, "frombuffer: ", count,
+                " elements from byte ", offset, " do not fit in a buffer of ", view->len, " bytes");
     return wrap(Tensor::viewOf(std::move(storage), {count}, {1}, 0, dtype));
   });
 }
 
 // --- conversion methods
 
-PyObject *result(PyObject *self, const Tensor &before, const Tensor &after) { return after.is(before) ? Py_NewRef(self) : wrap(after); }
+PyObject *result(PyObject *self, const Tensor &before, const Tensor &after) {
+  return after.is(before) ? Py_NewRef(self) : wrap(after);
+}
 
 PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   return guarded([&] {
@@ -444,13 +350,15 @@ PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *
       else if (PyUnicode_Check(args[i]) || Py_TYPE(args[i]) == deviceType || args[i] == Py_None)
         requireCpu(args[i], "to");
       else
-        DLC_REQUIRE(toDType(args[i], dtype), Type, "to: expected a dtype, device or tensor, not ", Py_TYPE(args[i])->tp_name);
+        DLC_REQUIRE(toDType(args[i], dtype), Type, "to: expected a dtype, device or tensor, not ",
+                    Py_TYPE(args[i])->tp_name);
     }
     for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
       const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
       PyObject *value = args[nargs + k];
       if (std::strcmp(name, "dtype") == 0)
-        DLC_REQUIRE(value == Py_None || toDType(value, dtype), Type, "to: `dtype` must be a dtype, not ", Py_TYPE(value)->tp_name);
+        DLC_REQUIRE(value == Py_None || toDType(value, dtype), Type, "to: `dtype` must be a dtype, not ",
+                    Py_TYPE(value)->tp_name);
       else if (std::strcmp(name, "device") == 0)
         requireCpu(value, "to");
       else if (std::strcmp(name, "copy") == 0)
@@ -472,7 +380,10 @@ template <DType D> PyObject *castMethod(PyObject *self, PyObject *const *, Py_ss
 }
 PyObject *cpu(PyObject *self, PyObject *const *, Py_ssize_t, PyObject *) { return Py_NewRef(self); }
 PyObject *cuda(PyObject *, PyObject *const *, Py_ssize_t, PyObject *) {
-  return guarded([]() -> PyObject * { throw Error(ErrorKind::Runtime, "cuda: device 'cuda' is not available: this build of dlc runs on the CPU only\nuse device='cpu'"); });
+  return guarded([]() -> PyObject * {
+    throw Error(ErrorKind::Runtime,
+                "cuda: device 'cuda' is not available: this build of dlc runs on the CPU only\nuse device='cpu'");
+  });
 }
 PyObject *type(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   return guarded([&]() -> PyObject * {
@@ -501,36 +412,35 @@ PyObject *typeAs(PyObject *self, PyObject *other) {
 }
 
 const PyMethodDef *methods() {
-  static PyMethodDef defs[] = {fastMethod("numpy", numpyMethod, "A NumPy array of the same memory."),
-                               fastMethod("__array__", arrayMethod, "A NumPy array of the same memory."),
-                               fastMethod("__dlpack__", dlpack, "A DLPack capsule of the same memory."),
-                               {"__dlpack_device__", dlpackDevice, METH_NOARGS, "The DLPack device: the CPU."},
-                               fastMethod("to", to, "The tensor with another dtype (or on the CPU); itself if nothing changes."),
-                               fastMethod("float", castMethod<DType::F32>, "As float32."),
-                               fastMethod("double", castMethod<DType::F64>, "As float64."),
-                               fastMethod("half", castMethod<DType::F16>, "As float16."),
-                               fastMethod("bfloat16", castMethod<DType::BF16>, "As bfloat16."),
-                               fastMethod("long", castMethod<DType::I64>, "As int64."),
-                               fastMethod("int", castMethod<DType::I32>, "As int32."),
-                               fastMethod("short", castMethod<DType::I16>, "As int16."),
-                               fastMethod("char", castMethod<DType::I8>, "As int8."),
-                               fastMethod("byte", castMethod<DType::U8>, "As uint8."),
-                               fastMethod("bool", castMethod<DType::Bool>, "As bool."),
-                               fastMethod("cpu", cpu, "The tensor itself: it is on the CPU."),
-                               fastMethod("cuda", cuda, "Raises: there is no CUDA device."),
-                               fastMethod("type", type, "The type's name, or the tensor as another dtype."),
-                               {"type_as", typeAs, METH_O, "The tensor with the dtype of `other`."},
-                               {}};
+  static PyMethodDef defs[] = {
+      fastMethod("numpy", numpyMethod, "A NumPy array of the same memory."),
+      fastMethod("__array__", arrayMethod, "A NumPy array of the same memory."),
+      fastMethod("to", to, "The tensor with another dtype (or on the CPU); itself if nothing changes."),
+      fastMethod("float", castMethod<DType::F32>, "As float32."),
+      fastMethod("double", castMethod<DType::F64>, "As float64."),
+      fastMethod("half", castMethod<DType::F16>, "As float16."),
+      fastMethod("bfloat16", castMethod<DType::BF16>, "As bfloat16."),
+      fastMethod("long", castMethod<DType::I64>, "As int64."),
+      fastMethod("int", castMethod<DType::I32>, "As int32."),
+      fastMethod("short", castMethod<DType::I16>, "As int16."),
+      fastMethod("char", castMethod<DType::I8>, "As int8."),
+      fastMethod("byte", castMethod<DType::U8>, "As uint8."),
+      fastMethod("bool", castMethod<DType::Bool>, "As bool."),
+      fastMethod("cpu", cpu, "The tensor itself: it is on the CPU."),
+      fastMethod("cuda", cuda, "Raises: there is no CUDA device."),
+      fastMethod("type", type, "The type's name, or the tensor as another dtype."),
+      {"type_as", typeAs, METH_O, "The tensor with the dtype of `other`."},
+      {}};
   return defs;
 }
-PyMethodDef functions[] = {fastMethod("tensor", tensorFn, "A new tensor from numbers, nested lists, arrays or a tensor; always a copy."),
-                           fastMethod("as_tensor", asTensor, "A tensor of the data, sharing memory where possible."),
-                           fastMethod("frombuffer", fromBuffer, "A 1-d tensor over the memory of a buffer."),
-                           fastMethod("_tensor_from_bytes", tensorFromBytes, nullptr),
-                           {"_tensor_bytes", tensorBytes, METH_O, nullptr},
-                           {"from_numpy", fromNumpy, METH_O, "A tensor over the memory of a NumPy array."},
-                           {"from_dlpack", fromDlpack, METH_O, "A tensor over the memory of a DLPack capsule or exporter."},
-                           {}};
+PyMethodDef functions[] = {
+    fastMethod("tensor", tensorFn, "A new tensor from numbers, nested lists, arrays or a tensor; always a copy."),
+    fastMethod("as_tensor", asTensor, "A tensor of the data, sharing memory where possible."),
+    fastMethod("frombuffer", fromBuffer, "A 1-d tensor over the memory of a buffer."),
+    fastMethod("_tensor_from_bytes", tensorFromBytes, nullptr),
+    {"_tensor_bytes", tensorBytes, METH_O, nullptr},
+    {"from_numpy", fromNumpy, METH_O, "A tensor over the memory of a NumPy array."},
+    {}};
 
 } // namespace
 
@@ -557,7 +467,8 @@ Tensor tensorFromBuffer(PyObject *array, const char *op) {
     }
   } guard{view.get()};
   std::optional<DType> dtype = dtypeOfFormat(view->format, view->itemsize);
-  DLC_REQUIRE(dtype, Type, op, ": dlc has no dtype for elements of format '", view->format, "'\nsupported are bool, uint8, int8 to int64, float16 to float64");
+  DLC_REQUIRE(dtype, Type, op, ": dlc has no dtype for elements of format '", view->format,
+              "'\nsupported are bool, uint8, int8 to int64, float16 to float64");
   Sizes sizes(view->shape, view->shape + view->ndim), strides;
   int64_t last = 0;
   bool empty = false;
@@ -565,7 +476,8 @@ Tensor tensorFromBuffer(PyObject *array, const char *op) {
     int64_t s = view->strides[d];
     bool single = sizes[static_cast<size_t>(d)] <= 1;
     DLC_REQUIRE(s >= 0 || single, Value, op, ": the array has negative strides\ncopy it first: array.copy()");
-    DLC_REQUIRE(s % view->itemsize == 0 || single, Value, op, ": strides are not a multiple of the element size\ncopy the array first: array.copy()");
+    DLC_REQUIRE(s % view->itemsize == 0 || single, Value, op,
+                ": strides are not a multiple of the element size\ncopy the array first: array.copy()");
     strides.push_back(single ? 1 : s / view->itemsize);
     empty |= sizes[static_cast<size_t>(d)] == 0;
     last += (sizes[static_cast<size_t>(d)] - 1) * strides.back();
@@ -615,8 +527,8 @@ Tensor tensorFromData(PyObject *data, std::optional<DType> dtype) {
     measure(again.get(), 0, layout);
     plain = again;
   }
-  DType t = given      ? *given
-            : !layout.any ? defaultDType()
+  DType t = given                                ? *given
+            : !layout.any                        ? defaultDType()
             : layout.category == Category::Float ? defaultDType()
             : layout.category == Category::Int   ? DType::I64
                                                  : DType::Bool;
@@ -630,12 +542,16 @@ Tensor tensorFromData(PyObject *data, std::optional<DType> dtype) {
   return out;
 }
 
-void collectConvertMethods() { addMethods(methods()); }
+void collectConvertMethods() {
+  addMethods(methods());
+  collectDlpackMethods();
+}
 
 void initConvert(PyObject *module) {
   bufferType = reinterpret_cast<PyTypeObject *>(Obj::check(PyType_FromSpec(&bufferSpec)).release());
   if (PyModule_AddFunctions(module, functions) < 0)
     throw PythonError{};
+  initDlpack(module);
 }
 
 } // namespace dlc::py

@@ -23,7 +23,8 @@ std::optional<Dim> bound(PyObject *o) {
   if (o == Py_None)
     return std::nullopt;
   int64_t v;
-  DLC_REQUIRE(toInt(o, v), Type, "slice indices must be integers or None or have an __index__ method, not ", Py_TYPE(o)->tp_name);
+  DLC_REQUIRE(toInt(o, v), Type, "slice indices must be integers or None or have an __index__ method, not ",
+              Py_TYPE(o)->tp_name);
   return Dim(v);
 }
 
@@ -44,8 +45,8 @@ void addIndex(Subscript &s, Tensor index) {
 void addMask(Subscript &s, const Tensor &mask) {
   static const OpInfo &nonzero = opNamed("nonzero");
   for (int64_t d = 0; d < mask.dim(); ++d)
-    DLC_REQUIRE(s.at + d < s.view.dim() && mask.size(d) == s.view.size(s.at + d), Index, "the bool index ", describe(mask),
-                " does not match the indexed tensor ", describe(s.view), " at dim ", d);
+    DLC_REQUIRE(s.at + d < s.view.dim() && mask.size(d) == s.view.size(s.at + d), Index, "the bool index ",
+                describe(mask), " does not match the indexed tensor ", describe(s.view), " at dim ", d);
   if (mask.dim() == 0) { // a new dimension of size 1, taken or not
     s.view = unsqueezeOf(s.view, s.at);
     s.changed = true;
@@ -197,7 +198,8 @@ int setItem(PyObject *self, PyObject *key, PyObject *value) {
     }
     static const OpInfo &put = opNamed("index_put");
     Tensor v = valueFor(t, t.dim() + 64, value);
-    callInPlace(put, s.view, A::list(Span<const Tensor>(s.indices.data(), s.indices.size())), A::of(v), A::ofBool(false));
+    callInPlace(put, s.view, A::list(Span<const Tensor>(s.indices.data(), s.indices.size())), A::of(v),
+                A::ofBool(false));
     return 0;
   });
 }
@@ -213,7 +215,8 @@ PyObject *iterate(PyObject *self) {
 int contains(PyObject *self, PyObject *element) {
   return guarded([&]() -> int {
     Number n;
-    DLC_REQUIRE(isTensor(element) || toNumber(element, n), Runtime, "`in` needs a tensor or a number, not ", Py_TYPE(element)->tp_name);
+    DLC_REQUIRE(isTensor(element) || toNumber(element, n), Runtime, "`in` needs a tensor or a number, not ",
+                Py_TYPE(element)->tp_name);
     Obj same = Obj::check(PyObject_RichCompare(self, element, Py_EQ));
     static const OpInfo &any = opNamed("any");
     return call(any, A::of(tensorOf(same.get())), A(), A::ofBool(false)).item().toBool();

@@ -43,5 +43,7 @@ void addIndexSlots(std::vector<PyType_Slot> &slots);
 /// Adds the methods of conversion and autograd; before initTensor.
 void collectConvertMethods();
 void collectAutogradMethods();
+void collectDlpackMethods();
+void initDlpack(PyObject *module);
 
 } // namespace dlc::py

@@ -9,7 +9,8 @@ namespace {
 
 PyObject *manualSeed(PyObject *, PyObject *seed) {
   return guarded([&]() -> PyObject * {
-    uint64_t value = PyLong_Check(seed) ? PyLong_AsUnsignedLongLongMask(seed) : static_cast<uint64_t>(requireInt(seed, "manual_seed", "seed"));
+    uint64_t value = PyLong_Check(seed) ? PyLong_AsUnsignedLongLongMask(seed)
+                                        : static_cast<uint64_t>(requireInt(seed, "manual_seed", "seed"));
     if (PyErr_Occurred())
       throw PythonError{};
     defaultGenerator().manualSeed(value);
@@ -33,7 +34,8 @@ PyObject *getDefault(PyObject *, PyObject *) { return wrap(defaultDType()); }
 PyObject *setDefault(PyObject *, PyObject *d) {
   return guarded([&]() -> PyObject * {
     DType t;
-    DLC_REQUIRE(isDType(d) && toDType(d, t), Type, "set_default_dtype: `d` must be a floating dtype, not ", Py_TYPE(d)->tp_name);
+    DLC_REQUIRE(isDType(d) && toDType(d, t), Type, "set_default_dtype: `d` must be a floating dtype, not ",
+                Py_TYPE(d)->tp_name);
     setDefaultDType(t);
     Py_RETURN_NONE;
   });
@@ -41,8 +43,9 @@ PyObject *setDefault(PyObject *, PyObject *d) {
 
 PyObject *stats(PyObject *, PyObject *) {
   MemoryStats s = memoryStats();
-  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "allocated", (long long)s.allocated, "peak_allocated", (long long)s.peakAllocated, "reserved",
-                       (long long)s.reserved, "allocations", (long long)s.allocations, "system_allocations", (long long)s.systemAllocations);
+  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "allocated", (long long)s.allocated, "peak_allocated",
+                       (long long)s.peakAllocated, "reserved", (long long)s.reserved, "allocations",
+                       (long long)s.allocations, "system_allocations", (long long)s.systemAllocations);
 }
 PyObject *resetPeak(PyObject *, PyObject *) {
   resetPeakMemory();
@@ -95,7 +98,8 @@ DType requireDType(PyObject *o, const char *op, const char *param) {
 PyObject *promote(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   return guarded([&] {
     DLC_ARGS("promote_types", 2, 2, "type1", "type2");
-    return wrap(promoteTypes(requireDType(slot[0], "promote_types", "type1"), requireDType(slot[1], "promote_types", "type2")));
+    return wrap(
+        promoteTypes(requireDType(slot[0], "promote_types", "type1"), requireDType(slot[1], "promote_types", "type2")));
   });
 }
 PyObject *canCast(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -144,7 +148,7 @@ PyObject *getKnobs(PyObject *, PyObject *) {
     Obj dict = Obj::check(PyDict_New());
 #define DLC_X(name, type, def, env, doc)                                                                               \
   if (PyDict_SetItemString(dict.get(), #name,                                                                          \
-                           Obj::check(Py_BuildValue("(Nss)", knobValue(knobs().name), env, doc)).get()) < 0)          \
+                           Obj::check(Py_BuildValue("(Nss)", knobValue(knobs().name), env, doc)).get()) < 0)           \
     throw PythonError{};
     DLC_FOR_EACH_KNOB(DLC_X)
 #undef DLC_X
@@ -166,21 +170,22 @@ PyObject *setKnob(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject 
   });
 }
 
-PyMethodDef functions[] = {{"manual_seed", manualSeed, METH_O, "Starts the default generator's stream of `seed`."},
-                           {"initial_seed", initialSeed, METH_NOARGS, "The seed of the default generator."},
-                           {"get_num_threads", getThreads, METH_NOARGS, "Threads that kernels use, the caller included."},
-                           {"set_num_threads", setThreads, METH_O, "Sets how many threads kernels use."},
-                           {"get_default_dtype", getDefault, METH_NOARGS, "The dtype of float tensors made without one."},
-                           {"set_default_dtype", setDefault, METH_O, "Sets the dtype of float tensors made without one."},
-                           {"memory_stats", stats, METH_NOARGS, "Byte and call counts of the caching allocator."},
-                           {"reset_peak_memory_stats", resetPeak, METH_NOARGS, "Makes the current allocation the peak."},
-                           {"empty_cache", emptyCacheFn, METH_NOARGS, "Returns cached memory to the system."},
-                           {"_get_knobs", getKnobs, METH_NOARGS, nullptr},
-                           fastMethod("_set_knob", setKnob, nullptr),
-                           fastMethod("result_type", resultTypeFn, "The dtype of arithmetic between two operands."),
-                           fastMethod("promote_types", promote, "The smallest dtype that both convert to."),
-                           fastMethod("can_cast", canCast, "Whether type promotion allows the conversion."),
-                           {}};
+PyMethodDef functions[] = {
+    {"manual_seed", manualSeed, METH_O, "Starts the default generator's stream of `seed`."},
+    {"initial_seed", initialSeed, METH_NOARGS, "The seed of the default generator."},
+    {"get_num_threads", getThreads, METH_NOARGS, "Threads that kernels use, the caller included."},
+    {"set_num_threads", setThreads, METH_O, "Sets how many threads kernels use."},
+    {"get_default_dtype", getDefault, METH_NOARGS, "The dtype of float tensors made without one."},
+    {"set_default_dtype", setDefault, METH_O, "Sets the dtype of float tensors made without one."},
+    {"memory_stats", stats, METH_NOARGS, "Byte and call counts of the caching allocator."},
+    {"reset_peak_memory_stats", resetPeak, METH_NOARGS, "Makes the current allocation the peak."},
+    {"empty_cache", emptyCacheFn, METH_NOARGS, "Returns cached memory to the system."},
+    {"_get_knobs", getKnobs, METH_NOARGS, nullptr},
+    fastMethod("_set_knob", setKnob, nullptr),
+    fastMethod("result_type", resultTypeFn, "The dtype of arithmetic between two operands."),
+    fastMethod("promote_types", promote, "The smallest dtype that both convert to."),
+    fastMethod("can_cast", canCast, "Whether type promotion allows the conversion."),
+    {}};
 
 } // namespace
 

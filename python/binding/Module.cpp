@@ -10,10 +10,11 @@ namespace {
 /// One line a fact about this build and machine.
 PyObject *showConfig(PyObject *, PyObject *) {
   return dlc::py::guarded([] {
-    std::string text = dlc::str("dlc ", DLC_VERSION, ", built by ", __VERSION__, "\nthreads: ", dlc::getNumThreads(),
-                                "\navx512: ", __builtin_cpu_supports("avx512f") ? "yes" : "no",
-                                "\ncompiler: ", dlc::currentBackend() ? "yes" : "none, compiled functions run in the interpreter",
-                                "\nsettings:\n", dlc::describeKnobs());
+    std::string text =
+        dlc::str("dlc ", DLC_VERSION, ", built by ", __VERSION__, "\nthreads: ", dlc::getNumThreads(),
+                 "\navx512: ", __builtin_cpu_supports("avx512f") ? "yes" : "no",
+                 "\ncompiler: ", dlc::currentBackend() ? "yes" : "none, compiled functions run in the interpreter",
+                 "\nsettings:\n", dlc::describeKnobs());
     return PyUnicode_FromString(text.c_str());
   });
 }
@@ -38,9 +39,11 @@ PyObject *optMain(PyObject *, PyObject *list) {
 }
 
 PyMethodDef functions[] = {{"_opt_main", optMain, METH_O, nullptr},
-                           {"show_config", showConfig, METH_NOARGS, "Version, machine and settings as text."}, {}};
+                           {"show_config", showConfig, METH_NOARGS, "Version, machine and settings as text."},
+                           {}};
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "dlc._C", "The C++ side of dlc.", -1, functions, nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "dlc._C", "The C++ side of dlc.", -1, functions, nullptr, nullptr, nullptr, nullptr};
 
 } // namespace
 

@@ -81,8 +81,8 @@ void readOut(const OpInfo &op, PyObject *out, SmallVec<Tensor, 3> &outs) {
       add(PyTuple_GET_ITEM(out, i));
   else
     add(out);
-  DLC_REQUIRE(outs.size() == op.publicResults && op.results.size() == op.publicResults, Type, op.name, "(): argument 'out' must be ",
-              int(op.publicResults), " tensors, not ", outs.size());
+  DLC_REQUIRE(outs.size() == op.publicResults && op.results.size() == op.publicResults, Type, op.name,
+              "(): argument 'out' must be ", int(op.publicResults), " tensors, not ", outs.size());
 }
 
 } // namespace
@@ -152,9 +152,30 @@ constexpr auto thunks = makeThunks(std::make_index_sequence<kNumPyFunctions>());
 
 // --- operators
 
-enum BinarySlot { Add, Sub, Mul, TrueDiv, FloorDiv, Mod, MatMul, And, Or, Xor, LShift, RShift, Lt, Le, Eq, Ne, Gt, Ge, NumBinary };
-constexpr const char *kBinaryNames[NumBinary] = {"add", "sub",    "mul",    "truediv", "floordiv", "mod", "matmul", "and", "or",
-                                                 "xor", "lshift", "rshift", "lt",      "le",       "eq",  "ne",     "gt",  "ge"};
+enum BinarySlot {
+  Add,
+  Sub,
+  Mul,
+  TrueDiv,
+  FloorDiv,
+  Mod,
+  MatMul,
+  And,
+  Or,
+  Xor,
+  LShift,
+  RShift,
+  Lt,
+  Le,
+  Eq,
+  Ne,
+  Gt,
+  Ge,
+  NumBinary
+};
+constexpr const char *kBinaryNames[NumBinary] = {"add",    "sub", "mul", "truediv", "floordiv", "mod",
+                                                 "matmul", "and", "or",  "xor",     "lshift",   "rshift",
+                                                 "lt",     "le",  "eq",  "ne",      "gt",       "ge"};
 enum UnarySlot { Neg, Abs, Invert, NumUnary };
 constexpr const char *kUnaryNames[NumUnary] = {"neg", "abs", "invert"};
 
@@ -185,7 +206,9 @@ PyObject *powSlot(PyObject *a, PyObject *b, PyObject *) {
   PyObject *args[] = {a, b};
   return callOp(*powFn, Spelling::Operator, {nullptr, args, 2, nullptr});
 }
-PyObject *inplacePowSlot(PyObject *a, PyObject *b, PyObject *) { return callOp(*powFn, Spelling::Inplace, {a, &b, 1, nullptr}); }
+PyObject *inplacePowSlot(PyObject *a, PyObject *b, PyObject *) {
+  return callOp(*powFn, Spelling::Inplace, {a, &b, 1, nullptr});
+}
 
 PyObject *compare(PyObject *a, PyObject *b, int op) {
   static const int slots[] = {Lt, Le, Eq, Ne, Gt, Ge}; // in the order of Py_LT ... Py_GE
@@ -224,7 +247,9 @@ void bindFunction(size_t k) {
 }
 
 /// A method definition that lives as long as the process.
-PyMethodDef *lastingDef(const char *name, FastFn fn, const char *doc) { return new PyMethodDef(fastMethod(name, fn, doc)); }
+PyMethodDef *lastingDef(const char *name, FastFn fn, const char *doc) {
+  return new PyMethodDef(fastMethod(name, fn, doc));
+}
 
 /// The module object `path` ("nn.functional") below `root`, made if absent; its name has '_' for '.'.
 Obj submodule(PyObject *root, const char *path) {

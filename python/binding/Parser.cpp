@@ -276,7 +276,9 @@ bool setDefault(const PyParam &p, ArgFrame &frame, size_t i) {
       return frame.set(i, A::of(frame.wrapNumber(Number(p.i)))), true;
     if (p.kind == ParamKind::SymInt || p.kind == ParamKind::SymIntOpt)
       return frame.set(i, A::ofDim(Dim(p.i))), true;
-    return frame.set(i, number ? A::number(Number(p.i)) : p.kind == ParamKind::Float ? A::ofFloat(static_cast<double>(p.i)) : A::ofInt(p.i)),
+    return frame.set(i, number                       ? A::number(Number(p.i))
+                        : p.kind == ParamKind::Float ? A::ofFloat(static_cast<double>(p.i))
+                                                     : A::ofInt(p.i)),
            true;
   case PyDefault::Float:
     if (p.kind == ParamKind::TN || p.kind == ParamKind::TNOpt)
@@ -302,7 +304,8 @@ bool setDefault(const PyParam &p, ArgFrame &frame, size_t i) {
 
 /// NumPy's and the functional spelling of a parameter's name.
 const char *canonicalName(const char *name) {
-  static const char *const pairs[][2] = {{"input", "self"}, {"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "self"}, {"x2", "other"}};
+  static const char *const pairs[][2] = {
+      {"input", "self"}, {"axis", "dim"}, {"keepdims", "keepdim"}, {"x", "self"}, {"x2", "other"}};
   for (auto &pair : pairs)
     if (std::strcmp(name, pair[0]) == 0)
       return pair[1];
@@ -341,7 +344,8 @@ bool readExtra(const PyFunction &fn, const OpInfo &op, PyObject *key, PyObject *
     requireCpu(value, fn.name);
     return true;
   }
-  bool ignorable = std::strcmp(name, "layout") == 0 || std::strcmp(name, "memory_format") == 0 || std::strcmp(name, "pin_memory") == 0;
+  bool ignorable = std::strcmp(name, "layout") == 0 || std::strcmp(name, "memory_format") == 0 ||
+                   std::strcmp(name, "pin_memory") == 0;
   return ignorable && (value == Py_None || value == Py_False);
 }
 
@@ -354,8 +358,8 @@ Arg<Tensor> zeroOf(ParamKind kind) {
 
 bool takesVarargs(ParamKind k) { return k == ParamKind::SymInts || k == ParamKind::IntList || k == ParamKind::TList; }
 
-bool parseOverload(const PyFunction &fn, const BoundOverload &o, Spelling spelling, const CallArgs &call, ArgFrame &frame,
-                   CallExtras &extras, Mismatch &why) {
+bool parseOverload(const PyFunction &fn, const BoundOverload &o, Spelling spelling, const CallArgs &call,
+                   ArgFrame &frame, CallExtras &extras, Mismatch &why) {
   const int n = o.numParams;
   PyObject *given[ArgFrame::kMaxArgs];
   std::memset(given, 0, sizeof(PyObject *) * static_cast<size_t>(n));
@@ -426,8 +430,8 @@ const char *shownName(const PyParam &p, Spelling spelling) {
 std::string explain(const PyFunction &fn, Spelling spelling, const CallArgs &call, const Mismatch &why) {
   switch (why.what) {
   case Mismatch::Type:
-    return str(fn.name, "(): argument '", shownName(*why.param, spelling), "' must be ", expected(why.param->kind), ", not ",
-               Py_TYPE(why.value)->tp_name);
+    return str(fn.name, "(): argument '", shownName(*why.param, spelling), "' must be ", expected(why.param->kind),
+               ", not ", Py_TYPE(why.value)->tp_name);
   case Mismatch::TooMany:
     return str(fn.name, "(): too many positional arguments (", call.nargs, ")");
   case Mismatch::Missing:
@@ -469,8 +473,8 @@ void checkChoices(const PyFunction &fn, const BoundOverload &o, Span<const Arg<T
 
 } // namespace
 
-const BoundOverload *parseCall(const BoundFunction &fn, Spelling spelling, const CallArgs &call, ArgFrame &frame, CallExtras &extras,
-                               bool quiet) {
+const BoundOverload *parseCall(const BoundFunction &fn, Spelling spelling, const CallArgs &call, ArgFrame &frame,
+                               CallExtras &extras, bool quiet) {
   Mismatch why;
   for (int k = 0; k < fn.numOverloads; ++k) {
     const BoundOverload &o = fn.overloads[k];
@@ -483,8 +487,9 @@ const BoundOverload *parseCall(const BoundFunction &fn, Spelling spelling, const
   }
   if (quiet)
     return nullptr;
-  std::string message = fn.numOverloads == 1 ? explain(*fn.table, spelling, call, why)
-                                             : str(fn.table->name, "(): no signature fits the arguments ", describeCall(call));
+  std::string message = fn.numOverloads == 1
+                            ? explain(*fn.table, spelling, call, why)
+                            : str(fn.table->name, "(): no signature fits the arguments ", describeCall(call));
   message += "\nsignatures:";
   for (int k = 0; k < fn.numOverloads; ++k)
     message += str("\n  ", fn.overloads[k].table->schema);

@@ -69,8 +69,8 @@ struct BoundFunction {
 
 /// Tries the overloads in order; returns the one that fits with its boxed arguments in `frame`, or throws TypeError
 /// that lists the signatures (null instead if `quiet`: an operator that does not know the other operand).
-const BoundOverload *parseCall(const BoundFunction &fn, Spelling spelling, const CallArgs &call, ArgFrame &frame, CallExtras &extras,
-                               bool quiet);
+const BoundOverload *parseCall(const BoundFunction &fn, Spelling spelling, const CallArgs &call, ArgFrame &frame,
+                               CallExtras &extras, bool quiet);
 
 /// Parses and runs; the result as Python sees it.
 PyObject *callOp(const BoundFunction &fn, Spelling spelling, const CallArgs &call);

@@ -97,7 +97,8 @@ PyObject *size(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject
     const Tensor &t = tensorOf(self);
     if (!slot[0] || slot[0] == Py_None)
       return wrapSize(t.sizes());
-    return PyLong_FromLongLong(t.sizes()[static_cast<size_t>(wrapDim(requireInt(slot[0], "size", "dim"), t.dim(), "size"))]);
+    return PyLong_FromLongLong(
+        t.sizes()[static_cast<size_t>(wrapDim(requireInt(slot[0], "size", "dim"), t.dim(), "size"))]);
   });
 }
 PyObject *stride(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -105,7 +106,8 @@ PyObject *stride(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObje
     DLC_ARGS("stride", 0, 1, "dim");
     const Tensor &t = tensorOf(self);
     if (slot[0] && slot[0] != Py_None)
-      return PyLong_FromLongLong(t.strides()[static_cast<size_t>(wrapDim(requireInt(slot[0], "stride", "dim"), t.dim(), "stride"))]);
+      return PyLong_FromLongLong(
+          t.strides()[static_cast<size_t>(wrapDim(requireInt(slot[0], "stride", "dim"), t.dim(), "stride"))]);
     Obj tuple = Obj::check(PyTuple_New(t.dim()));
     for (int64_t d = 0; d < t.dim(); ++d)
       PyTuple_SET_ITEM(tuple.get(), d, PyLong_FromLongLong(t.stride(d)));
@@ -168,7 +170,8 @@ PyObject *tensorFloat(PyObject *self) {
 PyObject *tensorIndex(PyObject *self) {
   return guarded([&]() -> PyObject * {
     const Tensor &t = tensorOf(self);
-    DLC_REQUIRE(t.numel() == 1 && isIntegral(t.dtype()), Type, "only integer tensors of one element can be used as an index, not ", describe(t));
+    DLC_REQUIRE(t.numel() == 1 && isIntegral(t.dtype()), Type,
+                "only integer tensors of one element can be used as an index, not ", describe(t));
     return PyLong_FromLongLong(t.item().toInt());
   });
 }
@@ -218,7 +221,8 @@ PyMethodDef methods[] = {
     {"is_signed", isSignedM, METH_NOARGS, "True if the dtype has negative values."},
     {"get_device", getDevice, METH_NOARGS, "-1: the CPU has no number."},
     {"is_contiguous", isContiguous, METH_NOARGS, "True if the elements are row-major without gaps."},
-    {"data_ptr", dataPtr, METH_NOARGS, "The address of the first element; the memory then counts as shared with others."},
+    {"data_ptr", dataPtr, METH_NOARGS,
+     "The address of the first element; the memory then counts as shared with others."},
     {"_storage_ptr", storagePtr, METH_NOARGS, "An identity of the storage, without forcing it."},
     {"item", item, METH_NOARGS, "The one element as a Python number."},
     {"tolist", tolist, METH_NOARGS, "The elements as nested lists, a number for a 0-d tensor."},
@@ -276,7 +280,8 @@ PyObject *wrapAs(PyTypeObject *type, Tensor t) {
 
 int64_t wrapDim(int64_t d, int64_t rank, const char *op) {
   int64_t n = rank > 0 ? rank : 1;
-  DLC_REQUIRE(d >= -n && d < n && rank > 0, Index, op, ": dim ", d, " out of range for rank ", rank, "\nuse a dim in [", -n, ", ", n - 1, "]");
+  DLC_REQUIRE(d >= -n && d < n && rank > 0, Index, op, ": dim ", d, " out of range for rank ", rank, "\nuse a dim in [",
+              -n, ", ", n - 1, "]");
   return d < 0 ? d + rank : d;
 }
 
@@ -285,26 +290,28 @@ void initTensor(PyObject *module) {
   addGetters(getters);
   methodList().push_back({});
   getterList().push_back({});
-  std::vector<PyType_Slot> slots = {{Py_tp_new, reinterpret_cast<void *>(tensorNew)},
-                                    {Py_tp_dealloc, reinterpret_cast<void *>(tensorDealloc)},
-                                    {Py_tp_traverse, reinterpret_cast<void *>(tensorTraverse)},
-                                    {Py_tp_clear, reinterpret_cast<void *>(tensorClear)},
-                                    {Py_tp_setattro, reinterpret_cast<void *>(tensorSetattr)},
-                                    {Py_tp_hash, reinterpret_cast<void *>(tensorHash)},
-                                    {Py_tp_methods, methodList().data()},
-                                    {Py_tp_getset, getterList().data()},
-                                    {Py_tp_members, members},
-                                    {Py_nb_bool, reinterpret_cast<void *>(tensorBool)},
-                                    {Py_nb_int, reinterpret_cast<void *>(tensorInt)},
-                                    {Py_nb_float, reinterpret_cast<void *>(tensorFloat)},
-                                    {Py_nb_index, reinterpret_cast<void *>(tensorIndex)},
-                                    {Py_mp_length, reinterpret_cast<void *>(tensorLen)},
-                                    {Py_sq_length, reinterpret_cast<void *>(tensorLen)},
-                                    {Py_tp_doc, const_cast<char *>("A multi-dimensional array of one dtype, a view of a storage.")}};
+  std::vector<PyType_Slot> slots = {
+      {Py_tp_new, reinterpret_cast<void *>(tensorNew)},
+      {Py_tp_dealloc, reinterpret_cast<void *>(tensorDealloc)},
+      {Py_tp_traverse, reinterpret_cast<void *>(tensorTraverse)},
+      {Py_tp_clear, reinterpret_cast<void *>(tensorClear)},
+      {Py_tp_setattro, reinterpret_cast<void *>(tensorSetattr)},
+      {Py_tp_hash, reinterpret_cast<void *>(tensorHash)},
+      {Py_tp_methods, methodList().data()},
+      {Py_tp_getset, getterList().data()},
+      {Py_tp_members, members},
+      {Py_nb_bool, reinterpret_cast<void *>(tensorBool)},
+      {Py_nb_int, reinterpret_cast<void *>(tensorInt)},
+      {Py_nb_float, reinterpret_cast<void *>(tensorFloat)},
+      {Py_nb_index, reinterpret_cast<void *>(tensorIndex)},
+      {Py_mp_length, reinterpret_cast<void *>(tensorLen)},
+      {Py_sq_length, reinterpret_cast<void *>(tensorLen)},
+      {Py_tp_doc, const_cast<char *>("A multi-dimensional array of one dtype, a view of a storage.")}};
   addOperatorSlots(slots);
   addIndexSlots(slots);
   slots.push_back({0, nullptr});
-  PyType_Spec spec = {"dlc.Tensor", sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+  PyType_Spec spec = {"dlc.Tensor", sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                      slots.data()};
   Obj type = Obj::check(PyType_FromSpec(&spec));
   tensorType = reinterpret_cast<PyTypeObject *>(type.get());
   Obj priority = Obj::check(PyLong_FromLong(1000)); // NumPy then leaves mixed arithmetic to us

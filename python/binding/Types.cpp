@@ -41,19 +41,21 @@ PyObject *dtypeIsComplex(PyObject *, void *) { Py_RETURN_FALSE; }
 PyObject *dtypeName(PyObject *self, void *) { return PyUnicode_FromString(nameOf(dtypeOf(self))); }
 
 PyMethodDef dtypeMethods[] = {{"__reduce__", dtypeReduce, METH_NOARGS, nullptr}, {}};
-PyGetSetDef dtypeGetters[] = {{"itemsize", dtypeItemsize, nullptr, "Bytes of one element.", nullptr},
-                              {"is_floating_point", dtypeIsFloat, nullptr, "True for float16, bfloat16, float32, float64.", nullptr},
-                              {"is_signed", dtypeIsSigned, nullptr, "True if negative values exist.", nullptr},
-                              {"is_complex", dtypeIsComplex, nullptr, "Always False: dlc has no complex dtypes.", nullptr},
-                              {"name", dtypeName, nullptr, "The name, 'float32'.", nullptr},
-                              {}};
+PyGetSetDef dtypeGetters[] = {
+    {"itemsize", dtypeItemsize, nullptr, "Bytes of one element.", nullptr},
+    {"is_floating_point", dtypeIsFloat, nullptr, "True for float16, bfloat16, float32, float64.", nullptr},
+    {"is_signed", dtypeIsSigned, nullptr, "True if negative values exist.", nullptr},
+    {"is_complex", dtypeIsComplex, nullptr, "Always False: dlc has no complex dtypes.", nullptr},
+    {"name", dtypeName, nullptr, "The name, 'float32'.", nullptr},
+    {}};
 PyType_Slot dtypeSlots[] = {{Py_tp_dealloc, reinterpret_cast<void *>(freeObject)},
                             {Py_tp_repr, reinterpret_cast<void *>(dtypeRepr)},
                             {Py_tp_methods, dtypeMethods},
                             {Py_tp_getset, dtypeGetters},
                             {Py_tp_doc, const_cast<char *>("An element type: dlc.float32, dlc.int64, ...")},
                             {0, nullptr}};
-PyType_Spec dtypeSpec = {"dlc.dtype", sizeof(PyDType), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, dtypeSlots};
+PyType_Spec dtypeSpec = {"dlc.dtype", sizeof(PyDType), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                         dtypeSlots};
 
 void addDTypes(PyObject *module) {
   dtypeType = makeType(module, dtypeSpec);
@@ -66,8 +68,9 @@ void addDTypes(PyObject *module) {
     if (PyModule_AddObjectRef(module, nameOf(o->dtype), dtypeObjects[i]) < 0)
       throw PythonError{};
   }
-  const std::pair<const char *, DType> aliases[] = {{"float", DType::F32}, {"double", DType::F64}, {"half", DType::F16},
-                                                    {"short", DType::I16}, {"int", DType::I32},    {"long", DType::I64}};
+  const std::pair<const char *, DType> aliases[] = {{"float", DType::F32}, {"double", DType::F64},
+                                                    {"half", DType::F16},  {"short", DType::I16},
+                                                    {"int", DType::I32},   {"long", DType::I64}};
   for (auto &[name, t] : aliases)
     if (PyModule_AddObjectRef(module, name, dtypeObjects[static_cast<int>(t)]) < 0)
       throw PythonError{};
@@ -156,7 +159,8 @@ PyObject *deviceNew(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     if (Py_TYPE(text) == deviceType)
       return Py_NewRef(text);
     PyDevice parsed{};
-    DLC_REQUIRE(PyUnicode_Check(text), Type, "device: `type` must be a string such as 'cpu', not ", Py_TYPE(text)->tp_name);
+    DLC_REQUIRE(PyUnicode_Check(text), Type, "device: `type` must be a string such as 'cpu', not ",
+                Py_TYPE(text)->tp_name);
     DLC_REQUIRE(parseDevice(text, parsed), Runtime, "device: unknown device '", PyUnicode_AsUTF8(text), "'\nuse 'cpu'");
     if (index && index != Py_None)
       parsed.index = static_cast<int>(requireInt(index, "device", "index"));
@@ -248,10 +252,11 @@ PyObject *generatorGetState(PyObject *self, PyObject *) {
 }
 PyObject *generatorSetState(PyObject *self, PyObject *state) {
   return guarded([&]() -> PyObject * {
-    DLC_REQUIRE(isTensor(state), Type, "Generator.set_state: `new_state` must be a tensor, not ", Py_TYPE(state)->tp_name);
+    DLC_REQUIRE(isTensor(state), Type, "Generator.set_state: `new_state` must be a tensor, not ",
+                Py_TYPE(state)->tp_name);
     const Tensor &t = tensorOf(state);
-    DLC_REQUIRE(t.dtype() == DType::I64 && t.numel() == 2 && t.isContiguous(), Runtime, "Generator.set_state: `new_state` is ",
-                describe(t), ", not int64[2]\npass what get_state() returned");
+    DLC_REQUIRE(t.dtype() == DType::I64 && t.numel() == 2 && t.isContiguous(), Runtime,
+                "Generator.set_state: `new_state` is ", describe(t), ", not int64[2]\npass what get_state() returned");
     gen(self).manualSeed(static_cast<uint64_t>(t.dataAs<int64_t>()[0]));
     gen(self).setOffset(static_cast<uint64_t>(t.dataAs<int64_t>()[1]));
     return Py_NewRef(self);
@@ -259,18 +264,20 @@ PyObject *generatorSetState(PyObject *self, PyObject *state) {
 }
 PyObject *generatorDevice(PyObject *, void *) { return cpuDevice(); }
 
-PyMethodDef generatorMethods[] = {{"manual_seed", generatorSeed, METH_O, "Starts the stream of `seed`; returns self."},
-                                  {"initial_seed", generatorInitial, METH_NOARGS, "The seed of the stream."},
-                                  {"get_state", generatorGetState, METH_NOARGS, "The seed and offset as an int64 tensor."},
-                                  {"set_state", generatorSetState, METH_O, "Continues from a state of get_state()."},
-                                  {}};
+PyMethodDef generatorMethods[] = {
+    {"manual_seed", generatorSeed, METH_O, "Starts the stream of `seed`; returns self."},
+    {"initial_seed", generatorInitial, METH_NOARGS, "The seed of the stream."},
+    {"get_state", generatorGetState, METH_NOARGS, "The seed and offset as an int64 tensor."},
+    {"set_state", generatorSetState, METH_O, "Continues from a state of get_state()."},
+    {}};
 PyGetSetDef generatorGetters[] = {{"device", generatorDevice, nullptr, "Always the CPU.", nullptr}, {}};
-PyType_Slot generatorSlots[] = {{Py_tp_new, reinterpret_cast<void *>(generatorNew)},
-                                {Py_tp_dealloc, reinterpret_cast<void *>(generatorFree)},
-                                {Py_tp_methods, generatorMethods},
-                                {Py_tp_getset, generatorGetters},
-                                {Py_tp_doc, const_cast<char *>("A stream of random numbers (Philox): a seed and an offset.")},
-                                {0, nullptr}};
+PyType_Slot generatorSlots[] = {
+    {Py_tp_new, reinterpret_cast<void *>(generatorNew)},
+    {Py_tp_dealloc, reinterpret_cast<void *>(generatorFree)},
+    {Py_tp_methods, generatorMethods},
+    {Py_tp_getset, generatorGetters},
+    {Py_tp_doc, const_cast<char *>("A stream of random numbers (Philox): a seed and an offset.")},
+    {0, nullptr}};
 PyType_Spec generatorSpec = {"dlc.Generator", sizeof(PyGenerator), 0, Py_TPFLAGS_DEFAULT, generatorSlots};
 
 // --- finfo, iinfo: plain namespaces filled at call
@@ -305,11 +312,12 @@ PyObject *finfo(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *k
   return guarded([&] {
     DLC_ARGS("finfo", 0, 1, "type");
     DType t = defaultDType();
-    DLC_REQUIRE((!slot[0] || toDType(slot[0], t)) && isFloat(t), Type, "finfo: `type` must be a floating dtype\nuse dlc.iinfo for integers");
+    DLC_REQUIRE((!slot[0] || toDType(slot[0], t)) && isFloat(t), Type,
+                "finfo: `type` must be a floating dtype\nuse dlc.iinfo for integers");
     FloatLimits l = limitsOf(t);
-    return simpleNamespace(Py_BuildValue("{s:i,s:d,s:d,s:d,s:d,s:d,s:d,s:s}", "bits", int(itemSize(t) * 8), "eps", l.eps, "max",
-                                         l.max, "min", -l.max, "tiny", l.tiny, "smallest_normal", l.tiny, "resolution",
-                                         std::strtod(l.resolution, nullptr), "dtype", nameOf(t)));
+    return simpleNamespace(Py_BuildValue("{s:i,s:d,s:d,s:d,s:d,s:d,s:d,s:s}", "bits", int(itemSize(t) * 8), "eps",
+                                         l.eps, "max", l.max, "min", -l.max, "tiny", l.tiny, "smallest_normal", l.tiny,
+                                         "resolution", std::strtod(l.resolution, nullptr), "dtype", nameOf(t)));
   });
 }
 
@@ -317,7 +325,8 @@ PyObject *iinfo(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *k
   return guarded([&] {
     DLC_ARGS("iinfo", 1, 1, "type");
     DType t;
-    DLC_REQUIRE(toDType(slot[0], t) && categoryOf(t) == Category::Int, Type, "iinfo: `type` must be an integer dtype\nuse dlc.finfo for floats");
+    DLC_REQUIRE(toDType(slot[0], t) && categoryOf(t) == Category::Int, Type,
+                "iinfo: `type` must be an integer dtype\nuse dlc.finfo for floats");
     return visitDType(t, [&](auto tag) -> PyObject * {
       using T = typename decltype(tag)::type;
       if constexpr (std::is_integral_v<T>)
@@ -330,7 +339,9 @@ PyObject *iinfo(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *k
   });
 }
 
-PyMethodDef functions[] = {fastMethod("finfo", finfo, "Limits of a floating dtype."), fastMethod("iinfo", iinfo, "Limits of an integer dtype."), {}};
+PyMethodDef functions[] = {fastMethod("finfo", finfo, "Limits of a floating dtype."),
+                           fastMethod("iinfo", iinfo, "Limits of an integer dtype."),
+                           {}};
 
 } // namespace
 
@@ -355,7 +366,8 @@ void requireCpu(PyObject *o, const char *op) {
     DLC_REQUIRE(PyUnicode_Check(o), Type, op, ": `device` must be a device or a string, not ", Py_TYPE(o)->tp_name);
     DLC_REQUIRE(parseDevice(o, d), Runtime, op, ": unknown device '", PyUnicode_AsUTF8(o), "'\nuse 'cpu'");
   }
-  DLC_REQUIRE(!d.cuda, Runtime, op, ": device 'cuda' is not available: this build of dlc runs on the CPU only\nuse device='cpu'");
+  DLC_REQUIRE(!d.cuda, Runtime, op,
+              ": device 'cuda' is not available: this build of dlc runs on the CPU only\nuse device='cpu'");
 }
 
 void initTypes(PyObject *module) {

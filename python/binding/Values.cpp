@@ -115,8 +115,8 @@ PyObject *wrap(const Number &n) {
   }
 }
 
-void readArgs(const char *fn, const char *const *names, int required, int kwonly, PyObject *const *args, Py_ssize_t nargs,
-              PyObject *kwnames, PyObject **slots) {
+void readArgs(const char *fn, const char *const *names, int required, int kwonly, PyObject *const *args,
+              Py_ssize_t nargs, PyObject *kwnames, PyObject **slots) {
   DLC_REQUIRE(nargs <= kwonly, Type, fn, "() takes ", kwonly, " positional arguments but ", nargs, " were given");
   for (Py_ssize_t i = 0; i < nargs; ++i)
     slots[i] = args[i];
