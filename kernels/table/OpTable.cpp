@@ -16,7 +16,9 @@ namespace {
 #define DLC_KERNEL_OF(cls) nullptr
 #else
 #define DLC_KERNEL(cls, fn)                                                                                            \
-  void boxed##cls(Span<const Arg<Tensor>> args, Span<Tensor> outs) { kernels::fn(ops::cls##Args<Tensor>::unpack(args), outs); }
+  void boxed##cls(Span<const Arg<Tensor>> args, Span<Tensor> outs) {                                                   \
+    kernels::fn(ops::cls##Args<Tensor>::unpack(args), outs);                                                           \
+  }
 #include "runtime/op/KernelList.inc"
 #undef DLC_KERNEL
 #define DLC_KERNEL_OF(cls) boxed##cls

@@ -17,16 +17,16 @@ enum class ArgTag : uint8_t { None, Value, ValueList, Num, Dim, DimList, Int, In
 /// One boxed argument; owns nothing (see OwnedArgs). An undefined optional value is `None`, except inside lists.
 template <class V> struct Arg {
   ArgTag tag = ArgTag::None;
-  DType dtype = DType::F32;    // DType
-  size_t size = 0;             // lists and Str
+  DType dtype = DType::F32; // DType
+  size_t size = 0;          // lists and Str
   union {
-    const V *value;            // Value, ValueList
-    const Dim *dims;           // DimList
-    const int64_t *ints;       // IntList
-    const char *chars;         // Str
-    Generator *rng;            // Rng (null: the default generator)
-    int64_t i = 0;             // Int, Bool
-    double f;                  // Float
+    const V *value;      // Value, ValueList
+    const Dim *dims;     // DimList
+    const int64_t *ints; // IntList
+    const char *chars;   // Str
+    Generator *rng;      // Rng (null: the default generator)
+    int64_t i = 0;       // Int, Bool
+    double f;            // Float
   };
   Number num; // Num
   Dim dim;    // Dim
@@ -117,7 +117,9 @@ template <class V> struct Arg {
   }
 
   bool isNone() const { return tag == ArgTag::None; }
-  Span<const V> values() const { return tag == ArgTag::Value ? Span<const V>(value, 1) : Span<const V>(value, tag == ArgTag::ValueList ? size : 0); }
+  Span<const V> values() const {
+    return tag == ArgTag::Value ? Span<const V>(value, 1) : Span<const V>(value, tag == ArgTag::ValueList ? size : 0);
+  }
   Span<const Dim> dimList() const { return {dims, size}; }
   Ints intList() const { return {ints, size}; }
   Str str() const { return {chars, size}; }

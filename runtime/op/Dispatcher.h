@@ -14,7 +14,8 @@ enum class CallForm : uint8_t {
 /// Runs `op`: records it on the tape where a gradient is needed, hands it to the interceptor if one is installed on
 /// this thread, else runs the meta function, allocates and calls the kernel (or the rule of a composite).
 /// Functional: `outs` (op.results.size() of them, or the length of a list result known from the meta) are filled.
-void dispatch(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form = CallForm::Functional);
+void dispatch(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs,
+              CallForm form = CallForm::Functional);
 
 /// The same without autograd.
 void dispatchBelowAutograd(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);

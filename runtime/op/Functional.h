@@ -18,7 +18,9 @@ inline bool isDefined(const Tensor &t) { return t.defined(); }
 inline TensorMeta metaOf(const Tensor &t) { return t.meta(); }
 
 template <> struct Builder<Tensor> {
-  static void call(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs) { dispatch(op, args, outs); }
+  static void call(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs) {
+    dispatch(op, args, outs);
+  }
   /// A size as a number, for arithmetic with elements.
   static Number number(const Dim &d) { return Number(static_cast<double>(d.value())); }
   /// The value of a number that became a 0-d tensor, where rules may choose a cheaper form by it.
@@ -72,7 +74,8 @@ public:
   OptValueOrNumber(const V *v) : value_(v && isDefined(*v) ? v : nullptr) {}
   OptValueOrNumber(const V &v) : OptValueOrNumber(&v) {}
   OptValueOrNumber(const Number &n) : own_(n), value_(&own_) {}
-  template <class N, class = std::enable_if_t<std::is_arithmetic_v<N>>> OptValueOrNumber(N n) : OptValueOrNumber(Number(n)) {}
+  template <class N, class = std::enable_if_t<std::is_arithmetic_v<N>>>
+  OptValueOrNumber(N n) : OptValueOrNumber(Number(n)) {}
   OptValueOrNumber(const OptValueOrNumber &) = delete;
   Arg<V> arg() const { return value_ ? Arg<V>::of(*value_) : Arg<V>(); }
 
@@ -124,10 +127,12 @@ DLC_BINARY(>, gt)
 DLC_BINARY(>=, ge)
 #undef DLC_BINARY
 template <class V, class = std::enable_if_t<IsValue<V>::value>> V operator-(const V &a) { return neg(a); }
-template <class V, class D, class = std::enable_if_t<IsValue<V>::value && std::is_same_v<D, Dim>>> V operator*(const V &a, const D &b) {
+template <class V, class D, class = std::enable_if_t<IsValue<V>::value && std::is_same_v<D, Dim>>>
+V operator*(const V &a, const D &b) {
   return a * Builder<V>::number(b);
 }
-template <class V, class D, class = std::enable_if_t<IsValue<V>::value && std::is_same_v<D, Dim>>> V operator/(const V &a, const D &b) {
+template <class V, class D, class = std::enable_if_t<IsValue<V>::value && std::is_same_v<D, Dim>>>
+V operator/(const V &a, const D &b) {
   return a / Builder<V>::number(b);
 }
 

@@ -6,21 +6,49 @@ namespace dlc {
 
 /// See the table of parameter kinds in dialects/ops/OpBase.td.
 enum class ParamKind : uint8_t {
-  T, TMut, TOpt, TOptMut, TN, TNOpt, TList, TListMut, TOptList, // tensors
-  Num, NumOpt,                                                  // run-time numbers
-  SymInt, SymIntOpt, SymInts, SymIntsOpt,                       // run-time sizes and indices
-  Rng,                                                          // generator
-  Int, IntOpt, IntList, IntListOpt, Bool, Float, FloatOpt, Str, StrOpt, DTypeA, DTypeOpt, DeviceOpt // attributes
+  T,
+  TMut,
+  TOpt,
+  TOptMut,
+  TN,
+  TNOpt,
+  TList,
+  TListMut,
+  TOptList, // tensors
+  Num,
+  NumOpt, // run-time numbers
+  SymInt,
+  SymIntOpt,
+  SymInts,
+  SymIntsOpt, // run-time sizes and indices
+  Rng,        // generator
+  Int,
+  IntOpt,
+  IntList,
+  IntListOpt,
+  Bool,
+  Float,
+  FloatOpt,
+  Str,
+  StrOpt,
+  DTypeA,
+  DTypeOpt,
+  DeviceOpt // attributes
 };
 constexpr bool isTensorKind(ParamKind k) { return k <= ParamKind::TOptList; }
-constexpr bool isMutatedKind(ParamKind k) { return k == ParamKind::TMut || k == ParamKind::TOptMut || k == ParamKind::TListMut; }
+constexpr bool isMutatedKind(ParamKind k) {
+  return k == ParamKind::TMut || k == ParamKind::TOptMut || k == ParamKind::TListMut;
+}
 constexpr bool isTensorListKind(ParamKind k) { return k >= ParamKind::TList && k <= ParamKind::TOptList; }
 
 enum class OpKind : uint8_t { Elementwise, Reduce, View, Contraction, Creation, Random, Index, Composite, Structured };
 enum class Promotion : uint8_t { None, Arith, ToFloat, ToBool, Sum, Index };
 
 enum OpFlags : uint32_t {
-  kCommutative = 1, kAssociative = 2, kIdempotent = 4, kRowWise = 8,
+  kCommutative = 1,
+  kAssociative = 2,
+  kIdempotent = 4,
+  kRowWise = 8,
   kDifferentiable = 16, ///< has a vjp
   kHasKernel = 32,
   kHasRule = 64,        ///< has a decomposition rule
@@ -48,30 +76,31 @@ using RuleFn = void (*)(Span<const Arg<Tensor>> args, Span<Tensor> outs);
 
 /// A gradient: computes the cotangents of the tensor inputs from those of the results.
 struct VjpInfo {
-  uint64_t savedParams = 0;  ///< bit i: the rule reads the values of parameter i
-  uint64_t savedResults = 0; ///< bit i: the rule reads result i
+  uint64_t savedParams = 0;       ///< bit i: the rule reads the values of parameter i
+  uint64_t savedResults = 0;      ///< bit i: the rule reads result i
   bool inplaceCopiesSelf = false; ///< the rule reads `self`, which the in-place form overwrites
   /// args: the forward's arguments (unsaved tensors hold metadata only); results: the saved ones, others undefined;
-  /// grads: one per result, possibly undefined; needs: one per flattened tensor input; out: the same, undefined if none.
-  void (*run)(Span<const Arg<Tensor>> args, Span<const Tensor> results, Span<const Tensor> grads, Span<const bool> needs,
-              Span<Tensor> out) = nullptr;
+  /// grads: one per result, possibly undefined; needs: one per flattened tensor input; out: the same, undefined if
+  /// none.
+  void (*run)(Span<const Arg<Tensor>> args, Span<const Tensor> results, Span<const Tensor> grads,
+              Span<const bool> needs, Span<Tensor> out) = nullptr;
 };
 
 struct OpInfo {
-  const char *name;   ///< the mnemonic, "add"
-  uint16_t id;        ///< index in opTable()
+  const char *name; ///< the mnemonic, "add"
+  uint16_t id;      ///< index in opTable()
   OpKind kind;
   Promotion promotion;
   uint32_t flags;
-  uint32_t dtypes;    ///< bit per accepted DType
+  uint32_t dtypes; ///< bit per accepted DType
   Span<const ParamInfo> params;
   Span<const char *const> results; ///< names; a single list result is one entry
   uint8_t publicResults;
   bool listResult;
   const char *schema; ///< PyTorch's schema text, derived
   MetaFn meta;
-  KernelFn kernel;    ///< null without kHasKernel
-  RuleFn rule;        ///< null without kHasRule
+  KernelFn kernel; ///< null without kHasKernel
+  RuleFn rule;     ///< null without kHasRule
   VjpInfo vjp;
   bool has(OpFlags f) const { return (flags & f) != 0; }
 };

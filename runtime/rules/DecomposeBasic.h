@@ -6,7 +6,8 @@
 namespace dlc::rules {
 
 template <class V> V rsubRule(const RsubArgs<V> &a) {
-  DLC_REQUIRE(dtypeOf(a.self) != DType::Bool && dtypeOf(a.other) != DType::Bool, NotImplemented, "rsub: not implemented for bool\nuse logical_xor(), or convert to an integer dtype first");
+  DLC_REQUIRE(dtypeOf(a.self) != DType::Bool && dtypeOf(a.other) != DType::Bool, NotImplemented,
+              "rsub: not implemented for bool\nuse logical_xor(), or convert to an integer dtype first");
   return a.other - scaled(a.self, a.alpha);
 }
 template <class V> V addcmulRule(const AddcmulArgs<V> &a) {
@@ -15,7 +16,8 @@ template <class V> V addcmulRule(const AddcmulArgs<V> &a) {
   return a.self + scaled(product, whole ? Number(a.value.toInt()) : a.value);
 }
 template <class V> V addcdivRule(const AddcdivArgs<V> &a) {
-  DLC_REQUIRE(isFloat(dtypeOf(a.tensor1)) || isFloat(dtypeOf(a.tensor2)), Runtime, "addcdiv: `tensor1` is ", dtypeOf(a.tensor1), " and `tensor2` is ", dtypeOf(a.tensor2),
+  DLC_REQUIRE(isFloat(dtypeOf(a.tensor1)) || isFloat(dtypeOf(a.tensor2)), Runtime, "addcdiv: `tensor1` is ",
+              dtypeOf(a.tensor1), " and `tensor2` is ", dtypeOf(a.tensor2),
               ", but integers are not divided here\nconvert them with .float(), or use div() with a rounding_mode");
   return a.self + scaled(a.tensor1 / a.tensor2, a.value);
 }
@@ -23,7 +25,10 @@ template <class V> V nanToNumRule(const NanToNumArgs<V> &a) {
   DType t = dtypeOf(a.self);
   if (!isFloat(t))
     return clone(a.self);
-  const double largest = t == DType::F64 ? 1.7976931348623157e308 : t == DType::F32 ? 3.4028234663852886e38 : t == DType::F16 ? 65504.0 : 3.3895313892515355e38;
+  const double largest = t == DType::F64   ? 1.7976931348623157e308
+                         : t == DType::F32 ? 3.4028234663852886e38
+                         : t == DType::F16 ? 65504.0
+                                           : 3.3895313892515355e38;
   V finite = where(isnan(a.self), a.nan.value_or(0.0), a.self);
   finite = where(eq(a.self, INFINITY), a.posinf.value_or(largest), finite);
   return where(eq(a.self, -INFINITY), a.neginf.value_or(-largest), finite);
@@ -33,7 +38,8 @@ template <class V> std::array<V, 2> pickedAlong(const V &self, const V &indices,
   if (rankOf(self) == 0)
     return {self, indices};
   V values = gather(self, dim, indices);
-  return keepdim ? std::array<V, 2>{values, indices} : std::array<V, 2>{squeeze(values, dimList(dim)), squeeze(indices, dimList(dim))};
+  return keepdim ? std::array<V, 2>{values, indices}
+                 : std::array<V, 2>{squeeze(values, dimList(dim)), squeeze(indices, dimList(dim))};
 }
 /// argmax is not defined for bool, max is.
 template <class V> V ordered(const V &v) { return metaOf(v).dtype == DType::Bool ? cast(v, DType::U8) : v; }
@@ -46,7 +52,8 @@ template <class V> std::array<V, 2> minDimRule(const MinDimArgs<V> &a) {
 template <class V> V maxOtherRule(const MaxOtherArgs<V> &a) { return maximum(a.self, a.other); }
 template <class V> V minOtherRule(const MinOtherArgs<V> &a) { return minimum(a.self, a.other); }
 inline void requireElements(const char *op, const TensorMeta &m) {
-  DLC_REQUIRE(m.numel() != 0, Runtime, op, ": `self` of sizes ", listStr(m.sizes), " is empty and has no extreme element\npass a tensor with elements");
+  DLC_REQUIRE(m.numel() != 0, Runtime, op, ": `self` of sizes ", listStr(m.sizes),
+              " is empty and has no extreme element\npass a tensor with elements");
 }
 template <class V> V maxAllRule(const MaxAllArgs<V> &a) {
   requireElements("max", metaOf(a.self));
@@ -58,9 +65,11 @@ template <class V> V minAllRule(const MinAllArgs<V> &a) {
 }
 
 /// {variance, mean}, both with the operand's rank if keepdim.
-template <class V> std::array<V, 2> varianceAndMean(const V &self, const std::optional<Ints> &dim, double correction, bool keepdim) {
+template <class V>
+std::array<V, 2> varianceAndMean(const V &self, const std::optional<Ints> &dim, double correction, bool keepdim) {
   TensorMeta m = metaOf(self);
-  DLC_REQUIRE(isFloat(m.dtype), NotImplemented, "var: `self` is ", describe(m), ", but a float dtype is needed\nconvert it with .float()");
+  DLC_REQUIRE(isFloat(m.dtype), NotImplemented, "var: `self` is ", describe(m),
+              ", but a float dtype is needed\nconvert it with .float()");
   Sizes dims = reducedDims(m, dim);
   std::optional<Ints> over = dims.empty() ? std::optional<Ints>() : optionalDims(dims);
   V average = mean(self, over, true);
@@ -72,10 +81,18 @@ template <class V> std::array<V, 2> varianceAndMean(const V &self, const std::op
   return {castTo(squares / n, m.dtype), keepdim || dims.empty() ? average : view(average, sizesOf(squares))};
 }
 template <class V> V varRule(const VarArgs<V> &a) { return varianceAndMean(a.self, a.dim, a.correction, a.keepdim)[0]; }
-template <class V> V stdRule(const StdArgs<V> &a) { return sqrt(varianceAndMean(a.self, a.dim, a.correction, a.keepdim)[0]); }
-template <class V> std::array<V, 2> varMeanRule(const VarMeanArgs<V> &a) { return varianceAndMean(a.self, a.dim, a.correction, a.keepdim); }
-template <class V> V varUnbiasedRule(const VarUnbiasedArgs<V> &a) { return varianceAndMean(a.self, a.dim, a.unbiased ? 1 : 0, a.keepdim)[0]; }
-template <class V> V stdUnbiasedRule(const StdUnbiasedArgs<V> &a) { return sqrt(varianceAndMean(a.self, a.dim, a.unbiased ? 1 : 0, a.keepdim)[0]); }
+template <class V> V stdRule(const StdArgs<V> &a) {
+  return sqrt(varianceAndMean(a.self, a.dim, a.correction, a.keepdim)[0]);
+}
+template <class V> std::array<V, 2> varMeanRule(const VarMeanArgs<V> &a) {
+  return varianceAndMean(a.self, a.dim, a.correction, a.keepdim);
+}
+template <class V> V varUnbiasedRule(const VarUnbiasedArgs<V> &a) {
+  return varianceAndMean(a.self, a.dim, a.unbiased ? 1 : 0, a.keepdim)[0];
+}
+template <class V> V stdUnbiasedRule(const StdUnbiasedArgs<V> &a) {
+  return sqrt(varianceAndMean(a.self, a.dim, a.unbiased ? 1 : 0, a.keepdim)[0]);
+}
 
 template <class V> V logsumexpRule(const LogsumexpArgs<V> &a) {
   TensorMeta m = metaOf(a.self);
@@ -115,13 +132,15 @@ template <class V> V tRule(const TArgs<V> &a) {
 }
 template <class V> V movedimRule(const MovedimArgs<V> &a) {
   TensorMeta m = metaOf(a.self);
-  DLC_REQUIRE(a.source.size() == a.destination.size(), Runtime, "movedim: `source` ", listStr(a.source), " and `destination` ", listStr(a.destination),
-              " differ in length\ngive one destination a dimension");
+  DLC_REQUIRE(a.source.size() == a.destination.size(), Runtime, "movedim: `source` ", listStr(a.source),
+              " and `destination` ", listStr(a.destination), " differ in length\ngive one destination a dimension");
   Sizes order(m.dim(), -1);
   uint64_t from = 0;
   for (size_t i = 0; i < a.source.size(); ++i) {
-    int64_t s = wrapDim("movedim", "source", a.source[i], m), d = wrapDim("movedim", "destination", a.destination[i], m);
-    DLC_REQUIRE(order[d] < 0 && !(from >> s & 1), Runtime, "movedim: a dimension is named twice in ", listStr(a.source), " or ", listStr(a.destination), "\nname each once");
+    int64_t s = wrapDim("movedim", "source", a.source[i], m),
+            d = wrapDim("movedim", "destination", a.destination[i], m);
+    DLC_REQUIRE(order[d] < 0 && !(from >> s & 1), Runtime, "movedim: a dimension is named twice in ", listStr(a.source),
+                " or ", listStr(a.destination), "\nname each once");
     order[d] = s;
     from |= uint64_t(1) << s;
   }
@@ -143,8 +162,8 @@ template <class V> V narrowRule(const NarrowArgs<V> &a) {
   int64_t d = wrapDim("narrow", "dim", a.dim, m);
   DLC_REQUIRE(a.length.value() >= 0, Runtime, "narrow: `length` is ", a.length, "\nuse at least 0");
   Dim start = a.start < 0 ? a.start + m.sizes[d] : a.start;
-  DLC_REQUIRE(start >= 0 && start + a.length <= m.sizes[d], Runtime, "narrow: ", a.length, " elements from ", a.start, " leave dimension ", d, " of size ", m.sizes[d],
-              "\nstay inside of it");
+  DLC_REQUIRE(start >= 0 && start + a.length <= m.sizes[d], Runtime, "narrow: ", a.length, " elements from ", a.start,
+              " leave dimension ", d, " of size ", m.sizes[d], "\nstay inside of it");
   return slice(a.self, d, start, start + a.length);
 }
 template <class V> V flattenRule(const FlattenArgs<V> &a) {
@@ -152,7 +171,8 @@ template <class V> V flattenRule(const FlattenArgs<V> &a) {
   if (m.dim() == 0)
     return view(a.self, Dims(1, Dim(1))); // clang takes Dims{1} in a template for the count
   int64_t from = wrapDim("flatten", "start_dim", a.start_dim, m), to = wrapDim("flatten", "end_dim", a.end_dim, m);
-  DLC_REQUIRE(from <= to, Runtime, "flatten: `start_dim` ", a.start_dim, " is after `end_dim` ", a.end_dim, "\nswap them");
+  DLC_REQUIRE(from <= to, Runtime, "flatten: `start_dim` ", a.start_dim, " is after `end_dim` ", a.end_dim,
+              "\nswap them");
   if (from == to)
     return a.self;
   Dims sizes(m.sizes.begin(), m.sizes.begin() + from);
@@ -194,10 +214,12 @@ template <class V> V rollOne(const V &x, const Dim &shift, int64_t d) {
 template <class V> V rollRule(const RollArgs<V> &a) {
   TensorMeta m = metaOf(a.self);
   if (a.dims.empty()) {
-    DLC_REQUIRE(a.shifts.size() == 1, Runtime, "roll: ", a.shifts.size(), " shifts without `dims`\ngive one shift, or a dimension for each");
+    DLC_REQUIRE(a.shifts.size() == 1, Runtime, "roll: ", a.shifts.size(),
+                " shifts without `dims`\ngive one shift, or a dimension for each");
     return view(rollOne(flatten(a.self), a.shifts[0], 0), m.sizes);
   }
-  DLC_REQUIRE(a.dims.size() == a.shifts.size(), Runtime, "roll: ", a.shifts.size(), " shifts but ", a.dims.size(), " dimensions\ngive one shift a dimension");
+  DLC_REQUIRE(a.dims.size() == a.shifts.size(), Runtime, "roll: ", a.shifts.size(), " shifts but ", a.dims.size(),
+              " dimensions\ngive one shift a dimension");
   V r = a.self;
   for (size_t i = 0; i < a.dims.size(); ++i)
     r = rollOne(r, a.shifts[i], wrapDim("roll", "dims", a.dims[i], m));
@@ -205,12 +227,14 @@ template <class V> V rollRule(const RollArgs<V> &a) {
 }
 template <class V> V repeatRule(const RepeatArgs<V> &a) {
   Dims sizes = sizesOf(a.self);
-  DLC_REQUIRE(a.repeats.size() >= sizes.size(), Runtime, "repeat: `repeats` ", listStr(a.repeats), " has fewer entries than `self` of sizes ", listStr(sizes),
+  DLC_REQUIRE(a.repeats.size() >= sizes.size(), Runtime, "repeat: `repeats` ", listStr(a.repeats),
+              " has fewer entries than `self` of sizes ", listStr(sizes),
               " has dimensions\ngive one a dimension, new ones first");
   Dims one, many, total;
   size_t extra = a.repeats.size() - sizes.size();
   for (size_t i = 0; i < a.repeats.size(); ++i) {
-    DLC_REQUIRE(a.repeats[i].value() >= 0, Runtime, "repeat: ", a.repeats[i], " in `repeats` is negative\nuse at least 0");
+    DLC_REQUIRE(a.repeats[i].value() >= 0, Runtime, "repeat: ", a.repeats[i],
+                " in `repeats` is negative\nuse at least 0");
     Dim s = i < extra ? Dim(1) : sizes[i - extra];
     one.push_back(1);
     one.push_back(s);
@@ -226,7 +250,8 @@ template <class V> V stackRule(const StackArgs<V> &a) {
   int64_t d = wrapDimOfRank("stack", "dim", a.dim, first.dim() + 1);
   std::vector<V> parts;
   for (const V &t : a.tensors) {
-    DLC_REQUIRE(sameSizes(sizesOf(t), first.sizes), Runtime, "stack: `tensors` of sizes ", listStr(first.sizes), " and ", listStr(sizesOf(t)), " differ\nmake all sizes equal");
+    DLC_REQUIRE(sameSizes(sizesOf(t), first.sizes), Runtime, "stack: `tensors` of sizes ", listStr(first.sizes),
+                " and ", listStr(sizesOf(t)), " differ\nmake all sizes equal");
     parts.push_back(unsqueeze(t, d));
   }
   return cat<V>(parts, d);
@@ -249,14 +274,16 @@ template <class V> std::vector<V> equalParts(const V &self, int64_t d, int64_t c
   return parts;
 }
 template <class V> std::vector<V> splitRule(const SplitArgs<V> &a) {
-  int64_t d = wrapDim("split", "dim", a.dim, metaOf(a.self)), n = sizesOf(a.self)[d].concretize(), each = a.split_size.concretize();
+  int64_t d = wrapDim("split", "dim", a.dim, metaOf(a.self)), n = sizesOf(a.self)[d].concretize(),
+          each = a.split_size.concretize();
   return equalParts(a.self, d, std::max<int64_t>(1, each ? (n + each - 1) / each : 1), a.split_size);
 }
 template <class V> std::vector<V> splitWithSizesRule(const SplitWithSizesArgs<V> &a) {
   return splitBy(a.self, a.split_sizes, wrapDim("split", "dim", a.dim, metaOf(a.self)));
 }
 template <class V> std::vector<V> chunkRule(const ChunkArgs<V> &a) {
-  int64_t d = wrapDim("chunk", "dim", a.dim, metaOf(a.self)), n = sizesOf(a.self)[d].concretize(), each = (n + a.chunks - 1) / a.chunks;
+  int64_t d = wrapDim("chunk", "dim", a.dim, metaOf(a.self)), n = sizesOf(a.self)[d].concretize(),
+          each = (n + a.chunks - 1) / a.chunks;
   return equalParts(a.self, d, each ? (n + each - 1) / each : a.chunks, Dim(each));
 }
 template <class V> std::vector<V> unbindRule(const UnbindArgs<V> &a) {
@@ -283,9 +310,15 @@ template <class V> V onesRule(const OnesArgs<V> &a) {
 }
 template <class V> V zerosLikeRule(const ZerosLikeArgs<V> &a) { return full_like(a.self, 0, a.dtype, a.device); }
 template <class V> V onesLikeRule(const OnesLikeArgs<V> &a) { return full_like(a.self, 1, a.dtype, a.device); }
-template <class V> V arangeEndRule(const ArangeEndArgs<V> &a) { return arange<V>(Dim(0), a.end, Dim(1), a.dtype, a.device); }
-template <class V> V arangeFloatEndRule(const ArangeFloatEndArgs<V> &a) { return arange_float<V>(0.0, a.end, 1.0, a.dtype, a.device); }
-template <class V> V randintHighRule(const RandintHighArgs<V> &a) { return randint<V>(Dim(0), a.high, a.size, a.generator, a.dtype, a.device); }
+template <class V> V arangeEndRule(const ArangeEndArgs<V> &a) {
+  return arange<V>(Dim(0), a.end, Dim(1), a.dtype, a.device);
+}
+template <class V> V arangeFloatEndRule(const ArangeFloatEndArgs<V> &a) {
+  return arange_float<V>(0.0, a.end, 1.0, a.dtype, a.device);
+}
+template <class V> V randintHighRule(const RandintHighArgs<V> &a) {
+  return randint<V>(Dim(0), a.high, a.size, a.generator, a.dtype, a.device);
+}
 template <class V> V zeroRule(const ZeroArgs<V> &a) { return full_like(a.self, 0); }
 
 } // namespace dlc::rules

@@ -45,7 +45,9 @@ inline Sizes firstDims(int64_t n) {
   return dims;
 }
 /// Sum over `dims`; none is no sum.
-template <class V> V sumOver(const V &x, const Sizes &dims, bool keepdim = false) { return dims.empty() ? x : sum(x, optionalDims(dims), keepdim); }
+template <class V> V sumOver(const V &x, const Sizes &dims, bool keepdim = false) {
+  return dims.empty() ? x : sum(x, optionalDims(dims), keepdim);
+}
 
 template <class V> std::array<V, 3> layerNormRule(const LayerNormArgs<V> &a) {
   DType t = dtypeOf(a.self);
@@ -80,7 +82,10 @@ template <class V> V rmsNormRule(const RmsNormArgs<V> &a) {
   TensorMeta m = metaOf(a.input);
   Sizes dims = lastDims(m.dim(), a.normalized_shape.size());
   V x = castTo(a.input, computeType(m.dtype));
-  double eps = a.eps.value_or(m.dtype == DType::F64 ? 2.220446049250313e-16 : m.dtype == DType::F16 ? 9.765625e-4 : m.dtype == DType::BF16 ? 7.8125e-3 : 1.1920928955078125e-7);
+  double eps = a.eps.value_or(m.dtype == DType::F64    ? 2.220446049250313e-16
+                              : m.dtype == DType::F16  ? 9.765625e-4
+                              : m.dtype == DType::BF16 ? 7.8125e-3
+                                                       : 1.1920928955078125e-7);
   V y = x * rsqrt(mean(x * x, optionalDims(dims), true) + eps);
   if (a.weight)
     y = y * *a.weight;
@@ -154,20 +159,26 @@ template <class V> std::array<V, 3> batchNormBackwardRule(const BatchNormBackwar
 
 /// Of layer_norm: the fused gradient, or its rule over a fresh mean and rstd where it may be differentiated again.
 template <class V>
-std::array<V, 3> layerNormGrad(const V &g, const V &self, Ints shape, const V &average, const V &rstd, const V *weight, double eps, bool needsWeight, bool needsBias) {
+std::array<V, 3> layerNormGrad(const V &g, const V &self, Ints shape, const V &average, const V &rstd, const V *weight,
+                               double eps, bool needsWeight, bool needsBias) {
   if (!Builder<V>::higherOrder())
     return layer_norm_backward(g, self, shape, average, rstd, weight, needsWeight, needsBias);
   std::array<V, 3> fresh = layerNormRule(LayerNormArgs<V>{self, shape, nullptr, nullptr, eps});
-  return layerNormBackwardRule(LayerNormBackwardArgs<V>{g, self, shape, fresh[1], fresh[2], weight, needsWeight, needsBias});
+  return layerNormBackwardRule(
+      LayerNormBackwardArgs<V>{g, self, shape, fresh[1], fresh[2], weight, needsWeight, needsBias});
 }
 template <class V>
-std::array<V, 3> batchNormGrad(const V &g, const V &input, const V &average, const V &rstd, const V *weight, bool training, double eps, bool needsWeight, bool needsBias) {
+std::array<V, 3> batchNormGrad(const V &g, const V &input, const V &average, const V &rstd, const V *weight,
+                               bool training, double eps, bool needsWeight, bool needsBias) {
   if (!Builder<V>::higherOrder())
     return batch_norm_backward(g, input, average, rstd, weight, training, needsWeight, needsBias);
   if (!training)
-    return batchNormBackwardRule(BatchNormBackwardArgs<V>{g, input, average, rstd, weight, training, needsWeight, needsBias});
-  std::vector<V> fresh = batchNormRule(BatchNormArgs<V>{input, nullptr, nullptr, nullptr, nullptr, true, Number(0.0), eps});
-  return batchNormBackwardRule(BatchNormBackwardArgs<V>{g, input, fresh[1], fresh[2], weight, training, needsWeight, needsBias});
+    return batchNormBackwardRule(
+        BatchNormBackwardArgs<V>{g, input, average, rstd, weight, training, needsWeight, needsBias});
+  std::vector<V> fresh =
+      batchNormRule(BatchNormArgs<V>{input, nullptr, nullptr, nullptr, nullptr, true, Number(0.0), eps});
+  return batchNormBackwardRule(
+      BatchNormBackwardArgs<V>{g, input, fresh[1], fresh[2], weight, training, needsWeight, needsBias});
 }
 
 template <class V> V dropoutRule(const DropoutArgs<V> &a) {
@@ -182,9 +193,11 @@ template <class V> V dropoutRule(const DropoutArgs<V> &a) {
 
 template <class V> V scaledDotProductAttentionRule(const ScaledDotProductAttentionArgs<V> &a) {
   TensorMeta q = metaOf(a.query), k = metaOf(a.key);
-  DLC_REQUIRE(q.dim() >= 2 && k.dim() >= 2 && sameDim(q.sizes.back(), k.sizes.back()), Runtime, "scaled_dot_product_attention: `query` of sizes ", listStr(q.sizes),
-              " does not fit `key` of sizes ", listStr(k.sizes), "\ntheir last sizes must agree");
-  DLC_REQUIRE(!a.is_causal || !a.attn_mask, Runtime, "scaled_dot_product_attention: both `attn_mask` and `is_causal` are given\nuse one of them");
+  DLC_REQUIRE(q.dim() >= 2 && k.dim() >= 2 && sameDim(q.sizes.back(), k.sizes.back()), Runtime,
+              "scaled_dot_product_attention: `query` of sizes ", listStr(q.sizes), " does not fit `key` of sizes ",
+              listStr(k.sizes), "\ntheir last sizes must agree");
+  DLC_REQUIRE(!a.is_causal || !a.attn_mask, Runtime,
+              "scaled_dot_product_attention: both `attn_mask` and `is_causal` are given\nuse one of them");
   double scale = a.scale ? *a.scale : 1 / std::sqrt(static_cast<double>(q.sizes.back().concretize()));
   V scores = matmul(a.query, transpose(a.key, -2, -1)) * scale;
   if (a.is_causal) {
@@ -201,7 +214,8 @@ template <class V> V scaledDotProductAttentionRule(const ScaledDotProductAttenti
 }
 
 template <class V> V reduceLoss(const char *op, const V &loss, Str reduction) {
-  DLC_REQUIRE(reduction == "mean" || reduction == "sum" || reduction == "none", Value, op, ": `reduction` is '", reduction, "'\nuse 'mean', 'sum' or 'none'");
+  DLC_REQUIRE(reduction == "mean" || reduction == "sum" || reduction == "none", Value, op, ": `reduction` is '",
+              reduction, "'\nuse 'mean', 'sum' or 'none'");
   return reduction == "mean" ? mean(loss) : reduction == "sum" ? sum(loss) : loss;
 }
 
@@ -227,7 +241,8 @@ template <class V> std::array<V, 2> nllLossRule(const NllLossArgs<V> &a) {
   V keep = ne(a.target, Number(a.ignore_index));
   V zero = V(Number(0.0));
   V picked = sum(where(hit, a.self, zero), dimList(channel));
-  V w = a.weight ? where(keep, sum(where(hit, classWeights(*a.weight, m.sizes, channel), zero), dimList(channel)), 0.0) : castTo(keep, m.dtype);
+  V w = a.weight ? where(keep, sum(where(hit, classWeights(*a.weight, m.sizes, channel), zero), dimList(channel)), 0.0)
+                 : castTo(keep, m.dtype);
   V loss = -where(keep, a.weight ? picked * w : picked, 0.0);
   V total = sum(w);
   return {a.reduction == "mean" ? sum(loss) / total : a.reduction == "sum" ? sum(loss) : loss, total};
@@ -258,12 +273,15 @@ template <class V> V smoothedLoss(const CrossEntropyArgs<V> &a, const V &logp, i
 template <class V> V crossEntropyRule(const CrossEntropyArgs<V> &a) {
   TensorMeta m = metaOf(a.input), t = metaOf(a.target);
   DLC_REQUIRE(m.dim() >= 1, Runtime, "cross_entropy: `input` has no dimensions\npass (C), (N, C) or (N, C, ...)");
-  DLC_REQUIRE(a.label_smoothing >= 0 && a.label_smoothing <= 1, Runtime, "cross_entropy: `label_smoothing` is ", a.label_smoothing, "\nuse a number from 0 to 1");
+  DLC_REQUIRE(a.label_smoothing >= 0 && a.label_smoothing <= 1, Runtime, "cross_entropy: `label_smoothing` is ",
+              a.label_smoothing, "\nuse a number from 0 to 1");
   int64_t channel = m.dim() == 1 ? 0 : 1;
   V logp = log_softmax(a.input, channel);
   if (!isFloat(t.dtype))
-    return a.label_smoothing == 0 ? nll_loss(logp, a.target, a.weight, a.ignore_index, a.reduction)[0] : smoothedLoss(a, logp, channel, m.sizes[channel]);
-  DLC_REQUIRE(sameSizes(m.sizes, t.sizes), Runtime, "cross_entropy: `target` of probabilities has sizes ", listStr(t.sizes), " but `input` has ", listStr(m.sizes), "\nmake them equal");
+    return a.label_smoothing == 0 ? nll_loss(logp, a.target, a.weight, a.ignore_index, a.reduction)[0]
+                                  : smoothedLoss(a, logp, channel, m.sizes[channel]);
+  DLC_REQUIRE(sameSizes(m.sizes, t.sizes), Runtime, "cross_entropy: `target` of probabilities has sizes ",
+              listStr(t.sizes), " but `input` has ", listStr(m.sizes), "\nmake them equal");
   V p = a.target;
   if (a.label_smoothing > 0)
     p = p * (1 - a.label_smoothing) + V(Number(a.label_smoothing)) / m.sizes[channel];
@@ -278,11 +296,14 @@ template <class V> V mseLossRule(const MseLossArgs<V> &a) {
   V d = a.input - a.target;
   return reduceLoss("mse_loss", d * d, a.reduction);
 }
-template <class V> V l1LossRule(const L1LossArgs<V> &a) { return reduceLoss("l1_loss", abs(a.input - a.target), a.reduction); }
+template <class V> V l1LossRule(const L1LossArgs<V> &a) {
+  return reduceLoss("l1_loss", abs(a.input - a.target), a.reduction);
+}
 template <class V> V smoothL1LossRule(const SmoothL1LossArgs<V> &a) {
   DLC_REQUIRE(a.beta >= 0, Runtime, "smooth_l1_loss: `beta` is ", a.beta, "\nuse at least 0");
   V d = abs(a.input - a.target);
-  return reduceLoss("smooth_l1_loss", a.beta == 0 ? d : where(d < a.beta, d * d * (0.5 / a.beta), d - 0.5 * a.beta), a.reduction);
+  return reduceLoss("smooth_l1_loss", a.beta == 0 ? d : where(d < a.beta, d * d * (0.5 / a.beta), d - 0.5 * a.beta),
+                    a.reduction);
 }
 template <class V> V binaryCrossEntropyRule(const BinaryCrossEntropyArgs<V> &a) {
   V loss = -(a.target * clamp_min(log(a.input), -100.0) + (1 - a.target) * clamp_min(log1p(-a.input), -100.0));

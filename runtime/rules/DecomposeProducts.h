@@ -34,7 +34,10 @@ template <class V> V batchedMatmul(const V &self, const V &other) {
   auto flat = [&](const V &v, const TensorMeta &m) {
     Dims wide = batch;
     wide.append(m.sizes.end() - 2, m.sizes.end());
-    V e = m.sizes.size() == wide.size() && std::equal(wide.begin(), wide.end(), m.sizes.begin(), [](const Dim &p, const Dim &q) { return p.same(q); }) ? v : expand(v, wide);
+    V e = m.sizes.size() == wide.size() && std::equal(wide.begin(), wide.end(), m.sizes.begin(),
+                                                      [](const Dim &p, const Dim &q) { return p.same(q); })
+              ? v
+              : expand(v, wide);
     return batch.size() == 1 ? e : reshape(e, Dims{product(batch), m.sizes[m.sizes.size() - 2], m.sizes.back()});
   };
   V r = bmm(flat(self, x), flat(other, y));
@@ -51,8 +54,9 @@ template <class V> V matmulRule(const MatmulArgs<V> &a) {
   DLC_REQUIRE(x.dim() > 0 && y.dim() > 0, Runtime, "matmul: `self` is ", describe(x), " and `other` is ", describe(y),
               "\nboth need at least one dimension; use * for scalars");
   const Dim &inner = y.sizes[y.dim() == 1 ? 0 : y.dim() - 2];
-  DLC_REQUIRE(sameDim(x.sizes.back(), inner), Runtime, "matmul: `self` of sizes ", listStr(x.sizes), " and `other` of sizes ", listStr(y.sizes),
-              " can't be multiplied: ", x.sizes.back(), " columns against ", inner, " rows\nmake them equal");
+  DLC_REQUIRE(sameDim(x.sizes.back(), inner), Runtime, "matmul: `self` of sizes ", listStr(x.sizes),
+              " and `other` of sizes ", listStr(y.sizes), " can't be multiplied: ", x.sizes.back(), " columns against ",
+              inner, " rows\nmake them equal");
   requireSameDType("matmul", "self", x, "other", y);
   if (x.dim() == 1 && y.dim() == 1)
     return view(mm(unsqueeze(a.self, 0), unsqueeze(a.other, 1)), Dims());
@@ -82,14 +86,17 @@ template <class V> V outerRule(const OuterArgs<V> &a) {
 
 template <class V> V linearRule(const LinearArgs<V> &a) {
   TensorMeta x = metaOf(a.input), w = metaOf(a.weight);
-  DLC_REQUIRE(x.dim() > 0 && (w.dim() == 2 || w.dim() == 1) && sameDim(x.sizes.back(), w.sizes.back()), Runtime, "linear: `input` of sizes ", listStr(x.sizes),
-              " does not fit `weight` of sizes ", listStr(w.sizes), "\n`weight` is (out, in), and `in` the last size of `input`");
+  DLC_REQUIRE(x.dim() > 0 && (w.dim() == 2 || w.dim() == 1) && sameDim(x.sizes.back(), w.sizes.back()), Runtime,
+              "linear: `input` of sizes ", listStr(x.sizes), " does not fit `weight` of sizes ", listStr(w.sizes),
+              "\n`weight` is (out, in), and `in` the last size of `input`");
   if (w.dim() == 1 || x.dim() == 1) {
     V r = matmul(a.input, t(a.weight));
     return a.bias ? r + *a.bias : r;
   }
   V wt = transpose(a.weight, 0, 1);
-  auto rows = [&](const V &in) { return a.bias && rankOf(*a.bias) == 1 ? addmm(*a.bias, in, wt) : a.bias ? mm(in, wt) + *a.bias : mm(in, wt); };
+  auto rows = [&](const V &in) {
+    return a.bias && rankOf(*a.bias) == 1 ? addmm(*a.bias, in, wt) : a.bias ? mm(in, wt) + *a.bias : mm(in, wt);
+  };
   if (x.dim() == 2)
     return rows(a.input);
   Dims outer(x.sizes.begin(), x.sizes.end() - 1);
@@ -104,7 +111,8 @@ template <class V> V conv2dPaddingRule(const Conv2dPaddingArgs<V> &a) {
   if (a.padding == "valid")
     return conv2d(a.input, a.weight, a.bias, a.stride, padding, a.dilation, a.groups);
   for (int64_t s : a.stride)
-    DLC_REQUIRE(s == 1, Runtime, "conv2d: `padding` is 'same' but `stride` is ", listStr(a.stride), "\n'same' needs stride 1");
+    DLC_REQUIRE(s == 1, Runtime, "conv2d: `padding` is 'same' but `stride` is ", listStr(a.stride),
+                "\n'same' needs stride 1");
   TensorMeta w = metaOf(a.weight);
   requireRank("conv2d", "weight", w, 4);
   Dims pads; // last dimension first

@@ -15,13 +15,15 @@ inline std::string einsumLabels(Str term, int64_t rank, const std::string &equat
       letters += '.';
       i += 2;
     } else if (term[i] != ' ') {
-      DLC_REQUIRE(std::isalpha(static_cast<unsigned char>(term[i])), Runtime, "einsum: '", term[i], "' in the equation '", equation, "' is no label\nuse letters, ',', '->' and '...'");
+      DLC_REQUIRE(std::isalpha(static_cast<unsigned char>(term[i])), Runtime, "einsum: '", term[i],
+                  "' in the equation '", equation, "' is no label\nuse letters, ',', '->' and '...'");
       letters += term[i];
     }
   }
   int64_t named = static_cast<int64_t>(letters.size()) - (dots != Str::npos ? 1 : 0);
-  DLC_REQUIRE(dots != Str::npos ? named <= rank : named == rank, Runtime, "einsum: '", term, "' in the equation '", equation, "' has ", named,
-              " labels for an operand of ", rank, " dimensions\nlabel each dimension, or use '...'");
+  DLC_REQUIRE(dots != Str::npos ? named <= rank : named == rank, Runtime, "einsum: '", term, "' in the equation '",
+              equation, "' has ", named, " labels for an operand of ", rank,
+              " dimensions\nlabel each dimension, or use '...'");
   for (char c : letters)
     if (c != '.')
       labels += c;
@@ -67,7 +69,8 @@ template <class V> V einsumArrange(const V &v, const std::string &from, const st
   return from == to ? v : permute(v, order);
 }
 
-template <class V> V einsumPair(const V &a, std::string la, const V &b, std::string lb, const std::string &needed, std::string &result) {
+template <class V>
+V einsumPair(const V &a, std::string la, const V &b, std::string lb, const std::string &needed, std::string &result) {
   V x = einsumDrop(a, la, needed + lb), y = einsumDrop(b, lb, needed + la);
   std::string batch, left, inner, right;
   for (char c : la)
@@ -79,8 +82,10 @@ template <class V> V einsumPair(const V &a, std::string la, const V &b, std::str
   y = einsumArrange(y, lb, batch + inner + right);
   Dims sx = sizesOf(x), sy = sizesOf(y), sizes, wideX, wideY;
   size_t nb = batch.size(), nl = left.size(), ni = inner.size();
-  TensorMeta bx = TensorMeta::contiguous(DType::F32, Dims(sx.begin(), sx.begin() + nb)), by = TensorMeta::contiguous(DType::F32, Dims(sy.begin(), sy.begin() + nb));
-  TensorMeta ix = TensorMeta::contiguous(DType::F32, Dims(sx.begin() + nb + nl, sx.end())), iy = TensorMeta::contiguous(DType::F32, Dims(sy.begin() + nb, sy.begin() + nb + ni));
+  TensorMeta bx = TensorMeta::contiguous(DType::F32, Dims(sx.begin(), sx.begin() + nb)),
+             by = TensorMeta::contiguous(DType::F32, Dims(sy.begin(), sy.begin() + nb));
+  TensorMeta ix = TensorMeta::contiguous(DType::F32, Dims(sx.begin() + nb + nl, sx.end())),
+             iy = TensorMeta::contiguous(DType::F32, Dims(sy.begin() + nb, sy.begin() + nb + ni));
   const TensorMeta *batches[] = {&bx, &by}, *inners[] = {&ix, &iy};
   Dims bs = broadcastSizes("einsum", batches), is = broadcastSizes("einsum", inners);
   Dims ls(sx.begin() + nb, sx.begin() + nb + nl), rs(sy.begin() + nb + ni, sy.end());
@@ -114,8 +119,8 @@ template <class V> V einsumOf(Str text, Span<const V> operands) {
   std::vector<std::string> terms;
   bool explicitOut = false;
   std::string outTerm = splitEinsum(equation, terms, explicitOut);
-  DLC_REQUIRE(terms.size() == operands.size(), Runtime, "einsum: the equation '", equation, "' has ", terms.size(), " terms for ", operands.size(),
-              " operands\ngive one term an operand");
+  DLC_REQUIRE(terms.size() == operands.size(), Runtime, "einsum: the equation '", equation, "' has ", terms.size(),
+              " terms for ", operands.size(), " operands\ngive one term an operand");
   int64_t broadcast = 0; // dimensions under `...`
   std::string all;
   std::vector<V> values;
@@ -135,11 +140,15 @@ template <class V> V einsumOf(Str text, Span<const V> operands) {
       if (std::count(all.begin(), all.end(), c) == 1)
         out += c;
   } else {
-    out = einsumLabels(outTerm, static_cast<int64_t>(std::count_if(outTerm.begin(), outTerm.end(), [](unsigned char c) { return std::isalpha(c); })) +
-                                    (outTerm.find("...") != std::string::npos ? broadcast : 0), equation);
+    out = einsumLabels(outTerm,
+                       static_cast<int64_t>(std::count_if(outTerm.begin(), outTerm.end(),
+                                                          [](unsigned char c) { return std::isalpha(c); })) +
+                           (outTerm.find("...") != std::string::npos ? broadcast : 0),
+                       equation);
   }
   for (char c : out)
-    DLC_REQUIRE(all.find(c) != std::string::npos && std::count(out.begin(), out.end(), c) == 1, Runtime, "einsum: label '", c, "' of the result of '", equation,
+    DLC_REQUIRE(all.find(c) != std::string::npos && std::count(out.begin(), out.end(), c) == 1, Runtime,
+                "einsum: label '", c, "' of the result of '", equation,
                 "' is in no operand, or there twice\nname each label of the result once");
   V r = values[0];
   std::string labels = terms[0];

@@ -5,7 +5,9 @@
 
 namespace dlc::rules {
 
-template <class V> V divGradSelf(const V &g, const V &other, const std::optional<Str> &mode) { return mode ? zeros_like(g) : g / other; }
+template <class V> V divGradSelf(const V &g, const V &other, const std::optional<Str> &mode) {
+  return mode ? zeros_like(g) : g / other;
+}
 template <class V> V divGradOther(const V &g, const V &self, const V &other, const std::optional<Str> &mode) {
   return mode ? zeros_like(g) : -(g * ((self / other) / other));
 }
@@ -29,7 +31,8 @@ template <class V> V atan2Grad(const V &g, const V &self, const V &other, const 
   return where(eq(r, 0), 0, g * (num / r));
 }
 
-template <class V> std::array<V, 3> clampGrad(const V &g, const V &self, const V *min, const V *max, Span<const bool> needs) {
+template <class V>
+std::array<V, 3> clampGrad(const V &g, const V &self, const V *min, const V *max, Span<const bool> needs) {
   std::array<V, 3> r;
   if (needs[0]) {
     V inside = min && max ? logical_and(self >= *min, self <= *max) : min ? self >= *min : self <= *max;
@@ -95,7 +98,8 @@ template <class V> V prodGrad(const V &g, const V &self, const V &out, const std
 }
 
 /// Of amax and amin: shared equally among the elements that reach the extreme.
-template <class V> V extremeGrad(const V &g, const V &self, const V &out, const std::optional<Ints> &dim, bool keepdim) {
+template <class V>
+V extremeGrad(const V &g, const V &self, const V &out, const std::optional<Ints> &dim, bool keepdim) {
   TensorMeta m = metaOf(self);
   V hit = castTo(eq(self, unreduced(out, m, dim, keepdim)), m.dtype);
   Sizes dims = reducedDims(m, dim);
@@ -105,7 +109,8 @@ template <class V> V logsumexpGrad(const V &g, const V &self, const V &out, Ints
   TensorMeta m = metaOf(self);
   return unreduced(g, m, dim, keepdim) * exp(self - unreduced(out, m, dim, keepdim));
 }
-template <class V> V normGrad(const V &g, const V &self, const V &out, double p, const std::optional<Ints> &dim, bool keepdim) {
+template <class V>
+V normGrad(const V &g, const V &self, const V &out, double p, const std::optional<Ints> &dim, bool keepdim) {
   TensorMeta m = metaOf(self);
   V wide = unreduced(g, m, dim, keepdim), norm = unreduced(out, m, dim, keepdim);
   if (p == 0)

@@ -1,4 +1,5 @@
 """Gradient rules: one function template per record with a vjp, and what the tape must save for it."""
+
 import re
 
 from cpp import HEADER, camel, cname
@@ -49,8 +50,10 @@ def _one(op, v, source):
         p = op.param(v.wrt[0])
         i = op.index(p.name)
         if p.kind in LIST_KINDS:
-            return (f"  if (auto needs = wantedRange(a_, wanted_, {i}); anyOf(needs){_guard(op, v)}) {{\n{line}"
-                    f"    auto r_ = {v.grad};\n    assignRange(a_, out_, {i}, r_);\n  }}\n")
+            return (
+                f"  if (auto needs = wantedRange(a_, wanted_, {i}); anyOf(needs){_guard(op, v)}) {{\n{line}"
+                f"    auto r_ = {v.grad};\n    assignRange(a_, out_, {i}, r_);\n  }}\n"
+            )
         value = v.grad
         if op.kind == "elementwise":
             target = f"*{cname(p.name)}" if p.kind in ("TOpt", "TNOpt") else cname(p.name)
@@ -58,7 +61,9 @@ def _one(op, v, source):
         return f"  if (wantedAt(a_, wanted_, {i}){_guard(op, v)})\n{line}    out_[flatIndex(a_, {i})] = {value};\n"
     needs = ", ".join(f"wantedAt(a_, wanted_, {op.index(w)})" for w in v.wrt)
     some = " || ".join(f"needs[{k}]" for k in range(len(v.wrt)))
-    out = [f"  {{\n    const bool needs[] = {{{needs}}};\n    if (({some}){_guard(op, v)}) {{\n{line}      auto r_ = {v.grad};\n"]
+    out = [
+        f"  {{\n    const bool needs[] = {{{needs}}};\n    if (({some}){_guard(op, v)}) {{\n{line}      auto r_ = {v.grad};\n"
+    ]
     for k, w in enumerate(v.wrt):
         p = op.param(w)
         value = f"r_[{k}]"
@@ -76,8 +81,10 @@ def rules(ops, family):
             continue
         source = f"dialects/ops/{family}.td"
         body = "".join(_one(op, v, source) for v in op.vjps)
-        out.append(f"template <class V> void {camel(op.mnemonic)}Vjp(Span<const Arg<V>> a_, [[maybe_unused]] Span<const V> results_, "
-                   f"Span<const V> grads_, Span<const bool> wanted_, Span<V> out_) {{\n{_locals(op)}{body}}}\n")
+        out.append(
+            f"template <class V> void {camel(op.mnemonic)}Vjp(Span<const Arg<V>> a_, [[maybe_unused]] Span<const V> results_, "
+            f"Span<const V> grads_, Span<const bool> wanted_, Span<V> out_) {{\n{_locals(op)}{body}}}\n"
+        )
     return "".join(out)
 
 
@@ -89,11 +96,15 @@ def boxes(ops, family):
             continue
         name = camel(op.mnemonic)
         if op.vjps:
-            out.append(f"void {name}BoxedVjp(Span<const Arg<Tensor>> a, Span<const Tensor> r, Span<const Tensor> g, "
-                       f"Span<const bool> n, Span<Tensor> o) {{ {name}Vjp<Tensor>(a, r, g, n, o); }}\n")
+            out.append(
+                f"void {name}BoxedVjp(Span<const Arg<Tensor>> a, Span<const Tensor> r, Span<const Tensor> g, "
+                f"Span<const bool> n, Span<Tensor> o) {{ {name}Vjp<Tensor>(a, r, g, n, o); }}\n"
+            )
         if op.composite:
-            out.append(f"void {name}BoxedRule(Span<const Arg<Tensor>> a, Span<Tensor> o) {{ "
-                       f"deliver(o, {name}Rule({op.cls}Args<Tensor>::unpack(a))); }}\n")
+            out.append(
+                f"void {name}BoxedRule(Span<const Arg<Tensor>> a, Span<Tensor> o) {{ "
+                f"deliver(o, {name}Rule({op.cls}Args<Tensor>::unpack(a))); }}\n"
+            )
     return "".join(out)
 
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Generates everything that follows from the op records: see CONTRIBUTING.md and dialects/ops/OpBase.td.
 
-  opgen.py --json ops.json --out build        the C++ includes and the sample table
-  opgen.py --json ops.json --root . [--check] the committed stub and reference page (--check: fail if they are stale)
+opgen.py --json ops.json --out build        the C++ includes and the sample table
+opgen.py --json ops.json --root . [--check] the committed stub and reference page (--check: fail if they are stale)
 """
+
 import argparse
 import os
 import sys

@@ -1,5 +1,5 @@
 """The table of Python signatures, the stub file, the sample table, and the reference page."""
-import re
+
 from collections import OrderedDict
 
 from cpp import HEADER, schema
@@ -54,25 +54,53 @@ def table(ops):
             if ps:
                 out.append(f"constexpr PyParam k{op.cls}PyParams[] = {{{', '.join(ps)}}};\n")
             kwonly = op.index(op.kwonly) if op.kwonly else len(op.params)
-            overloads.append(f'{{"{op.mnemonic}", {f"k{op.cls}PyParams" if ps else "nullptr"}, {len(ps)}, nullptr, {kwonly}, '
-                             f"{str(bool(op.varargs)).lower()}, {quote(schema(op))}}}")
+            overloads.append(
+                f'{{"{op.mnemonic}", {f"k{op.cls}PyParams" if ps else "nullptr"}, {len(ps)}, nullptr, {kwonly}, '
+                f"{str(bool(op.varargs)).lower()}, {quote(schema(op))}}}"
+            )
         out.append(f"constexpr PyOverload kOverloads_{stem}[] = {{{', '.join(overloads)}}};\n")
-        bits = [b for b, f in (("kFunction", "function"), ("kMethod", "method"), ("kInplace", "inplace"), ("kOut", "out"))
-                if any(getattr(o, f) for o in group)]
+        bits = [
+            b
+            for b, f in (("kFunction", "function"), ("kMethod", "method"), ("kInplace", "inplace"), ("kOut", "out"))
+            if any(getattr(o, f) for o in group)
+        ]
         operator = next((o.operator for o in group if o.operator), "")
         doc = "\n".join(f"{schema(o)}\n\n{o.summary}" for o in group)
-        entries.append(f'{{"{name}", "{module}", {" | ".join(bits)}, "{operator}", kOverloads_{stem}, {len(group)}, {quote(doc)}}},\n')
+        entries.append(
+            f'{{"{name}", "{module}", {" | ".join(bits)}, "{operator}", kOverloads_{stem}, {len(group)}, {quote(doc)}}},\n'
+        )
     out.append("constexpr PyFunction kPyFunctions[] = {\n" + "".join(entries) + "};\n")
     return "".join(out)
 
 
 STUB_TYPE = {
-    "T": "Tensor", "TMut": "Tensor", "TN": "Tensor | Number", "TOpt": "Tensor | None", "TOptMut": "Tensor | None",
-    "TNOpt": "Tensor | Number | None", "TList": "Sequence[Tensor]", "TListMut": "Sequence[Tensor]", "TOptList": "Sequence[Tensor | None]",
-    "Num": "Number", "NumOpt": "Number | None", "SymInt": "int", "SymIntOpt": "int | None", "SymInts": "Sequence[int]",
-    "Rng": "Generator | None", "Int": "int", "IntOpt": "int | None", "IntList": "Sequence[int]", "IntListOpt": "int | Sequence[int] | None",
-    "Bool": "bool", "Float": "float", "FloatOpt": "float | None", "Str": "str", "StrOpt": "str | None", "DTypeA": "dtype",
-    "DTypeOpt": "dtype | None", "DeviceOpt": "str | None",
+    "T": "Tensor",
+    "TMut": "Tensor",
+    "TN": "Tensor | Number",
+    "TOpt": "Tensor | None",
+    "TOptMut": "Tensor | None",
+    "TNOpt": "Tensor | Number | None",
+    "TList": "Sequence[Tensor]",
+    "TListMut": "Sequence[Tensor]",
+    "TOptList": "Sequence[Tensor | None]",
+    "Num": "Number",
+    "NumOpt": "Number | None",
+    "SymInt": "int",
+    "SymIntOpt": "int | None",
+    "SymInts": "Sequence[int]",
+    "Rng": "Generator | None",
+    "Int": "int",
+    "IntOpt": "int | None",
+    "IntList": "Sequence[int]",
+    "IntListOpt": "int | Sequence[int] | None",
+    "Bool": "bool",
+    "Float": "float",
+    "FloatOpt": "float | None",
+    "Str": "str",
+    "StrOpt": "str | None",
+    "DTypeA": "dtype",
+    "DTypeOpt": "dtype | None",
+    "DeviceOpt": "str | None",
 }
 
 
@@ -93,8 +121,16 @@ def _stub_def(op, name, method, indent, overloaded, out_param):
     if method and params:
         pieces.append("self")
         params = params[1:]
-    if op.varargs and params and params[0].kind in ("SymInts", "IntList") and not method or \
-            op.varargs and method and params and params[0].kind in ("SymInts", "IntList"):
+    if (
+        op.varargs
+        and params
+        and params[0].kind in ("SymInts", "IntList")
+        and not method
+        or op.varargs
+        and method
+        and params
+        and params[0].kind in ("SymInts", "IntList")
+    ):
         p = params[0]
         pieces.append(f"*{p.name}: int | Sequence[int]")
         star = True
@@ -112,7 +148,15 @@ def _stub_def(op, name, method, indent, overloaded, out_param):
     elif op.kind in ("creation", "random") and not method and any(p.name == "dtype" for p in op.params):
         pieces += ([] if star else ["*"]) + ["requires_grad: bool = False"]
     n = op.publicResults or len(op.results)
-    ret = "list[Tensor]" if op.list_result else "None" if n == 0 else "Tensor" if n == 1 else "tuple[" + ", ".join(["Tensor"] * n) + "]"
+    ret = (
+        "list[Tensor]"
+        if op.list_result
+        else "None"
+        if n == 0
+        else "Tensor"
+        if n == 1
+        else "tuple[" + ", ".join(["Tensor"] * n) + "]"
+    )
     head = f"{indent}@overload\n" if overloaded else ""
     doc = f'{indent}    """{op.summary}"""\n'
     return f"{head}{indent}def {name}({', '.join(pieces)}) -> {ret}:\n{doc}{indent}    ...\n"
@@ -120,15 +164,17 @@ def _stub_def(op, name, method, indent, overloaded, out_param):
 
 def stub(ops):
     groups = functions(ops)
-    out = ['"""Signatures of all ops. Generated by tools/opgen from dialects/ops/*.td; edit those."""\n',
-           "from typing import Literal, Sequence, overload\n\nfrom dlc import Generator, Tensor, dtype\n\nNumber = bool | int | float\n\n"]
+    out = [
+        '"""Signatures of all ops. Generated by tools/opgen from dialects/ops/*.td; edit those."""\n',
+        "from typing import Literal, Sequence, overload\n\nfrom dlc import Generator, Tensor, dtype\n\nNumber = bool | int | float\n\n",
+    ]
     modules = OrderedDict()
     for (module, name), group in groups.items():
         modules.setdefault(module, []).append((name, [o for o in group if o.function]))
     for module, entries in modules.items():
         indent = ""
         if module:
-            out.append(f"\nclass {module.replace('.', '_')}:\n    \"\"\"Functions of dlc.{module}.\"\"\"\n\n")
+            out.append(f'\nclass {module.replace(".", "_")}:\n    """Functions of dlc.{module}."""\n\n')
             indent = "    "
         for name, group in entries:
             for op in group:
@@ -149,18 +195,38 @@ def samples(ops):
     rows = []
     for op in ops:
         for k, s in enumerate(op.samples):
-            rows.append(dict(op=op.mnemonic, index=k, name=op.pyName, module=op.pyModule, function=bool(op.function), method=bool(op.method),
-                             params=[p.name for p in op.params], args=s.args, ref=s.ref, range=s.range, rtol=s.rtol,
-                             dtypes=op.dtypes, kind=op.kind, differentiable=bool(op.vjps or (op.composite and not op.ir and op.differentiable)),
-                             inplace=bool(op.inplace), promotion=op.promotion, results=op.publicResults or len(op.results), list_result=op.list_result,
-                             ir=op.ir))
+            rows.append(
+                dict(
+                    op=op.mnemonic,
+                    index=k,
+                    name=op.pyName,
+                    module=op.pyModule,
+                    function=bool(op.function),
+                    method=bool(op.method),
+                    params=[p.name for p in op.params],
+                    args=s.args,
+                    ref=s.ref,
+                    range=s.range,
+                    rtol=s.rtol,
+                    dtypes=op.dtypes,
+                    kind=op.kind,
+                    differentiable=bool(op.vjps or (op.composite and not op.ir and op.differentiable)),
+                    inplace=bool(op.inplace),
+                    promotion=op.promotion,
+                    results=op.publicResults or len(op.results),
+                    list_result=op.list_result,
+                    ir=op.ir,
+                )
+            )
     text = "".join(f"    {row!r},\n" for row in rows)
     return f'"""Sample calls of every op. Generated by tools/opgen from dialects/ops/*.td; edit those."""\nSAMPLES = [\n{text}]\n'
 
 
 def page(ops):
-    out = ["# Ops\n\nEvery op of dlc, a section a family. Generated by `tools/opgen` from `dialects/ops/*.td`; edit those.\n\n"
-           "`_` after the name is the in-place form of a method. A *rule* is recorded as the ops that it is made of.\n"]
+    out = [
+        "# Ops\n\nEvery op of dlc, a section a family. Generated by `tools/opgen` from `dialects/ops/*.td`; edit those.\n\n"
+        "`_` after the name is the in-place form of a method. A *rule* is recorded as the ops that it is made of.\n"
+    ]
     family = None
     for op in ops:
         if not (op.function or op.method or op.inplace):

@@ -1,4 +1,5 @@
 """The op records as Python objects, read from llvm-tblgen's JSON, and the checks that every record must pass."""
+
 import json
 import re
 from dataclasses import dataclass, field
@@ -69,7 +70,7 @@ class Op:
         try:
             return self.fields[name]
         except KeyError:
-            raise AttributeError(name)
+            raise AttributeError(name) from None
 
     @property
     def cls(self):
@@ -114,7 +115,9 @@ def load(path):
         params = []
         for v, pname in r["params"]["args"]:
             k = data[v["def"]]
-            params.append(Param(pname, k["kind"], k["defaultValue"], bool(k["mutated"]), k["choices"], k["broadcastTo"]))
+            params.append(
+                Param(pname, k["kind"], k["defaultValue"], bool(k["mutated"]), k["choices"], k["broadcastTo"])
+            )
         results = [n for _, n in r["returns"]["args"]]
         listed = any(data[v["def"]]["kind"] == "TensorList" for v, _ in r["returns"]["args"])
         fields = {k: v for k, v in r.items() if isinstance(v, (str, int, list)) and not k.startswith("!")}
@@ -124,8 +127,22 @@ def load(path):
         vjps = [Vjp(data[v["def"]]["wrt"], data[v["def"]]["grad"]) for v in r["vjp"]]
         samples = [Sample(*(data[s["def"]][k] for k in ("args", "ref", "range", "rtol"))) for s in r["samples"]]
         scalar = _dag(r["scalar"])
-        ops.append(Op(name, r["mnemonic"], file.rsplit("/", 1)[-1].removesuffix(".td"), int(line), params, results, listed,
-                      bool(r["ir"]), fields, vjps, samples, None if scalar[0] == "ins" else scalar))
+        ops.append(
+            Op(
+                name,
+                r["mnemonic"],
+                file.rsplit("/", 1)[-1].removesuffix(".td"),
+                int(line),
+                params,
+                results,
+                listed,
+                bool(r["ir"]),
+                fields,
+                vjps,
+                samples,
+                None if scalar[0] == "ins" else scalar,
+            )
+        )
     order = {}
     for op in ops:
         order.setdefault(op.family, len(order))
@@ -215,6 +232,12 @@ def _check_vjps(op, bad):
             if name == "g" and len(op.results) > 1:
                 bad(op, "vjp uses 'g', but there are several results: say g_<result>")
         called = set(re.findall(r"([A-Za-z_]\w*)\s*\(", v.grad))
-        free = set(identifiers(v.grad)) - known - grads - called - {"needs", "true", "false", "nullptr", "dlc", "ops", "dtype"}
+        free = (
+            set(identifiers(v.grad))
+            - known
+            - grads
+            - called
+            - {"needs", "true", "false", "nullptr", "dlc", "ops", "dtype"}
+        )
         if free:
             bad(op, f"vjp uses names that are neither parameter nor result: {', '.join(sorted(free))}")

@@ -1,5 +1,6 @@
 """Scalar functions of elementwise ops: one template over a builder per variant, eager kernels, and the table by which
 lowerings find them."""
+
 import itertools
 
 from cpp import HEADER, camel, cname, dtype_mask
@@ -61,7 +62,7 @@ class Variant:
         used = _operands(self.body, [])
         self.operands = [p for p in op.params if p.name in used]
         parts = []
-        for (fn, name), value in choice.items():
+        for (_, name), value in choice.items():
             parts += [name] if value == "present" else [] if value == "absent" else [value]
         self.suffix = "".join("_" + p for p in parts)
         self.name = f"{op.cls}{self.suffix}Fn"
@@ -103,9 +104,11 @@ class Variant:
                 ts.append("class C")
             ps.append(f"{'C' if p.name in self.op.boolOperands else 'V'} {cname(p.name)}")
         ts.append("class V")
-        return (f"struct {self.name} {{\n  static constexpr int kArity = {len(self.operands)};\n"
-                f"  static constexpr uint32_t kTypes = {dtype_mask(self.types):#x};\n  static constexpr uint32_t kBoolOperands = {self.bools};\n"
-                f"  template <{', '.join(ts)}> static auto run(B &b, {', '.join(ps)}) {{ return {_text(self.body, like)}; }}\n}};\n")
+        return (
+            f"struct {self.name} {{\n  static constexpr int kArity = {len(self.operands)};\n"
+            f"  static constexpr uint32_t kTypes = {dtype_mask(self.types):#x};\n  static constexpr uint32_t kBoolOperands = {self.bools};\n"
+            f"  template <{', '.join(ts)}> static auto run(B &b, {', '.join(ps)}) {{ return {_text(self.body, like)}; }}\n}};\n"
+        )
 
 
 def variants(op):
@@ -146,8 +149,10 @@ def kernels(ops):
             test = v.condition()
             text = " ".join(lines)
             body.append(f"  if ({test}) {{ {text} return; }}\n" if test else f"  {text}\n")
-        out.append(f"#if DLC_SHARD == {number % 4}\n"
-                   f"void {camel(op.mnemonic)}Kernel(const {op.cls}Args<Tensor> &args, Span<Tensor> outs) {{\n{''.join(body)}}}\n#endif\n")
+        out.append(
+            f"#if DLC_SHARD == {number % 4}\n"
+            f"void {camel(op.mnemonic)}Kernel(const {op.cls}Args<Tensor> &args, Span<Tensor> outs) {{\n{''.join(body)}}}\n#endif\n"
+        )
     return "".join(out)
 
 
@@ -161,6 +166,8 @@ def table(ops):
             if v.body[0] == "$":
                 continue
             indices = ", ".join(str(op.index(p.name)) for p in v.operands)
-            out.append(f"DLC_SCALAR({op.cls}, {v.name}, {k}, {len(v.operands)}, {v.bools}, Promotion::{v.promotion}, "
-                       f"({v.boxed_condition() or 'true'}), {indices})\n")
+            out.append(
+                f"DLC_SCALAR({op.cls}, {v.name}, {k}, {len(v.operands)}, {v.bools}, Promotion::{v.promotion}, "
+                f"({v.boxed_condition() or 'true'}), {indices})\n"
+            )
     return "".join(out)

@@ -38,8 +38,9 @@ void elementwiseMeta(const OpInfo &op, Span<const Arg<TensorMeta>> args, MetaRes
   }
   for (size_t i = 0; i < args.size(); ++i)
     if (args[i].tag == ArgTag::Num && isIntegral(t))
-      DLC_REQUIRE(!args[i].num.isFloat() || std::strcmp(op.params[i].name, "alpha") != 0, Runtime, op.name, ": `alpha` is the float ",
-                  args[i].num, " but the operands are ", t, "\npass an int, or convert the operands to a float dtype");
+      DLC_REQUIRE(!args[i].num.isFloat() || std::strcmp(op.params[i].name, "alpha") != 0, Runtime, op.name,
+                  ": `alpha` is the float ", args[i].num, " but the operands are ", t,
+                  "\npass an int, or convert the operands to a float dtype");
   giveBroadcast(op.name, operands, promoted(op, t), r);
 }
 
@@ -48,7 +49,8 @@ void divMeta(const DivArgs<TensorMeta> &a, MetaResult &r) {
   DType t = resultType(operands);
   DLC_REQUIRE(!a.rounding_mode || *a.rounding_mode == "floor" || *a.rounding_mode == "trunc", Runtime,
               "div: `rounding_mode` is '", *a.rounding_mode, "'\nuse None, 'floor' or 'trunc'");
-  DLC_REQUIRE(!a.rounding_mode || t != DType::Bool, NotImplemented, "div: rounding is not implemented for bool\nconvert to an integer dtype first");
+  DLC_REQUIRE(!a.rounding_mode || t != DType::Bool, NotImplemented,
+              "div: rounding is not implemented for bool\nconvert to an integer dtype first");
   giveBroadcast("div", operands, a.rounding_mode ? t : toFloatType(t), r);
 }
 
@@ -72,7 +74,8 @@ void clampMeta(const ClampArgs<TensorMeta> &a, MetaResult &r) {
 
 namespace {
 void requireBool(const char *op, const char *param, const TensorMeta &m) {
-  DLC_REQUIRE(m.dtype == DType::Bool, Runtime, op, ": `", param, "` is ", describe(m), ", not bool\ncompare it with 0, or convert it with .bool()");
+  DLC_REQUIRE(m.dtype == DType::Bool, Runtime, op, ": `", param, "` is ", describe(m),
+              ", not bool\ncompare it with 0, or convert it with .bool()");
 }
 } // namespace
 
@@ -85,10 +88,11 @@ void whereMeta(const WhereArgs<TensorMeta> &a, MetaResult &r) {
 
 void maskedFillMeta(const MaskedFillArgs<TensorMeta> &a, MetaResult &r) {
   requireBool("masked_fill", "mask", a.mask);
-  DLC_REQUIRE(a.value.sizes.empty(), Runtime, "masked_fill: `value` is ", describe(a.value), ", but must be a number or a 0-d tensor\nuse where() for a tensor of values");
+  DLC_REQUIRE(a.value.sizes.empty(), Runtime, "masked_fill: `value` is ", describe(a.value),
+              ", but must be a number or a 0-d tensor\nuse where() for a tensor of values");
   bool fits = categoryOf(a.value.dtype) <= categoryOf(a.self.dtype) || (a.value.wrapped && !isFloat(a.value.dtype));
-  DLC_REQUIRE(fits, Runtime, "masked_fill: `value` is ", a.value.dtype,
-              " and can't be stored in `self`, which is ", a.self.dtype, "\nconvert `self` first");
+  DLC_REQUIRE(fits, Runtime, "masked_fill: `value` is ", a.value.dtype, " and can't be stored in `self`, which is ",
+              a.self.dtype, "\nconvert `self` first");
   const TensorMeta *operands[] = {&a.self, &a.mask};
   giveDense(r, a.self.dtype, broadcastSizes("masked_fill", operands));
 }

@@ -7,8 +7,9 @@ void embeddingMeta(const EmbeddingArgs<TensorMeta> &a, MetaResult &r) {
   requireIndexType("embedding", "input", a.input);
   requireRank("embedding", "weight", a.weight, 2);
   if (a.padding_idx)
-    DLC_REQUIRE(*a.padding_idx < a.weight.sizes[0].value() && *a.padding_idx >= -a.weight.sizes[0].value(), Index, "embedding: `padding_idx` is ",
-                *a.padding_idx, " but `weight` has ", a.weight.sizes[0], " rows\nuse a row of the table");
+    DLC_REQUIRE(*a.padding_idx < a.weight.sizes[0].value() && *a.padding_idx >= -a.weight.sizes[0].value(), Index,
+                "embedding: `padding_idx` is ", *a.padding_idx, " but `weight` has ", a.weight.sizes[0],
+                " rows\nuse a row of the table");
   Dims sizes = a.input.sizes;
   sizes.push_back(a.weight.sizes[1]);
   giveDense(r, a.weight.dtype, sizes);
@@ -20,13 +21,16 @@ void embeddingBackwardMeta(const EmbeddingBackwardArgs<TensorMeta> &a, MetaResul
 
 namespace {
 /// `index` has self's rank and, except along d, sizes of at most `limit`'s.
-void requireIndexShape(const char *op, const char *param, const TensorMeta &self, const TensorMeta &index, int64_t d, const TensorMeta &limit) {
+void requireIndexShape(const char *op, const char *param, const TensorMeta &self, const TensorMeta &index, int64_t d,
+                       const TensorMeta &limit) {
   requireIndexType(op, "index", index);
-  DLC_REQUIRE(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(self.dim(), 1), Runtime, op, ": `index` of sizes ", listStr(index.sizes), " and `", param,
-              "` of sizes ", listStr(limit.sizes), " have different numbers of dimensions\nmake them agree");
+  DLC_REQUIRE(std::max<int64_t>(index.dim(), 1) == std::max<int64_t>(self.dim(), 1), Runtime, op, ": `index` of sizes ",
+              listStr(index.sizes), " and `", param, "` of sizes ", listStr(limit.sizes),
+              " have different numbers of dimensions\nmake them agree");
   for (int64_t i = 0; i < index.dim() && i < limit.dim(); ++i)
-    DLC_REQUIRE(i == d || index.sizes[i].same(limit.sizes[i]) || index.sizes[i] <= limit.sizes[i], Runtime, op, ": `index` of sizes ", listStr(index.sizes),
-                " is larger than `", param, "` of sizes ", listStr(limit.sizes), " in dimension ", i, "\nmake it at most as large");
+    DLC_REQUIRE(i == d || index.sizes[i].same(limit.sizes[i]) || index.sizes[i] <= limit.sizes[i], Runtime, op,
+                ": `index` of sizes ", listStr(index.sizes), " is larger than `", param, "` of sizes ",
+                listStr(limit.sizes), " in dimension ", i, "\nmake it at most as large");
 }
 } // namespace
 
@@ -57,14 +61,16 @@ void scatterAddMeta(const ScatterAddArgs<TensorMeta> &a, MetaResult &r) {
 namespace {
 void requireVector(const char *op, const TensorMeta &index) {
   requireIndexType(op, "index", index);
-  DLC_REQUIRE(index.dim() <= 1, Index, op, ": `index` of sizes ", listStr(index.sizes), " has more than one dimension\nflatten it, or use gather()");
+  DLC_REQUIRE(index.dim() <= 1, Index, op, ": `index` of sizes ", listStr(index.sizes),
+              " has more than one dimension\nflatten it, or use gather()");
 }
 } // namespace
 
 namespace {
 /// A 0-d tensor counts as one with a single position.
 void requireOneForScalar(const char *op, const TensorMeta &self, const TensorMeta &index) {
-  DLC_REQUIRE(self.dim() > 0 || index.numel() == 1, Runtime, op, ": `index` has ", index.numel(), " elements but `self` is 0-d\ngive one index, or make `self` 1-d");
+  DLC_REQUIRE(self.dim() > 0 || index.numel() == 1, Runtime, op, ": `index` has ", index.numel(),
+              " elements but `self` is 0-d\ngive one index, or make `self` 1-d");
 }
 } // namespace
 
@@ -86,16 +92,17 @@ void indexAddMeta(const IndexAddArgs<TensorMeta> &a, MetaResult &r) {
   Dims want = a.self.sizes;
   if (!want.empty())
     want[d] = a.index.numel();
-  DLC_REQUIRE(sameSizes(want, a.source.sizes) || a.self.dim() == 0, Runtime, "index_add: `source` has sizes ", listStr(a.source.sizes), " but `self` of sizes ",
-              listStr(a.self.sizes), " and ", a.index.numel(), " indices need ", listStr(want), "\nmake `source` of those sizes");
+  DLC_REQUIRE(sameSizes(want, a.source.sizes) || a.self.dim() == 0, Runtime, "index_add: `source` has sizes ",
+              listStr(a.source.sizes), " but `self` of sizes ", listStr(a.self.sizes), " and ", a.index.numel(),
+              " indices need ", listStr(want), "\nmake `source` of those sizes");
   giveDense(r, a.self.dtype, a.self.sizes);
 }
 
 namespace {
 /// The shape of self[indices]: the broadcast index shape stands where the indices are adjacent, else first.
 Dims indexedSizes(const char *op, const TensorMeta &self, Span<const TensorMeta> indices) {
-  DLC_REQUIRE(static_cast<int64_t>(indices.size()) <= self.dim(), Index, op, ": ", indices.size(), " indices for `self` of sizes ", listStr(self.sizes),
-              "\nuse at most one index a dimension");
+  DLC_REQUIRE(static_cast<int64_t>(indices.size()) <= self.dim(), Index, op, ": ", indices.size(),
+              " indices for `self` of sizes ", listStr(self.sizes), "\nuse at most one index a dimension");
   Metas tensors;
   int64_t first = -1, last = -1, count = 0;
   for (size_t i = 0; i < indices.size(); ++i) {
@@ -130,18 +137,22 @@ Dims indexedSizes(const char *op, const TensorMeta &self, Span<const TensorMeta>
 }
 } // namespace
 
-void indexMeta(const IndexArgs<TensorMeta> &a, MetaResult &r) { giveDense(r, a.self.dtype, indexedSizes("index", a.self, a.indices)); }
+void indexMeta(const IndexArgs<TensorMeta> &a, MetaResult &r) {
+  giveDense(r, a.self.dtype, indexedSizes("index", a.self, a.indices));
+}
 
 void indexPutMeta(const IndexPutArgs<TensorMeta> &a, MetaResult &r) {
   Dims place = indexedSizes("index_put", a.self, a.indices);
-  DLC_REQUIRE(expandsTo(a.values.sizes, place), Runtime, "index_put: `values` of sizes ", listStr(a.values.sizes), " does not broadcast to the indexed part of sizes ",
-              listStr(place), "\nmake the sizes equal, or those of `values` 1");
+  DLC_REQUIRE(expandsTo(a.values.sizes, place), Runtime, "index_put: `values` of sizes ", listStr(a.values.sizes),
+              " does not broadcast to the indexed part of sizes ", listStr(place),
+              "\nmake the sizes equal, or those of `values` 1");
   requireSameDType("index_put", "self", a.self, "values", a.values);
   give(r, likeMeta(a.self, a.self.dtype));
 }
 
 void maskedSelectMeta(const MaskedSelectArgs<TensorMeta> &a, MetaResult &r) {
-  DLC_REQUIRE(a.mask.dtype == DType::Bool, Runtime, "masked_select: `mask` is ", describe(a.mask), ", not bool\ncompare it with 0 first");
+  DLC_REQUIRE(a.mask.dtype == DType::Bool, Runtime, "masked_select: `mask` is ", describe(a.mask),
+              ", not bool\ncompare it with 0 first");
   const TensorMeta *both[] = {&a.self, &a.mask};
   broadcastSizes("masked_select", both);
   giveDense(r, a.self.dtype, {0});
@@ -150,8 +161,10 @@ void maskedSelectMeta(const MaskedSelectArgs<TensorMeta> &a, MetaResult &r) {
 void nonzeroMeta(const NonzeroArgs<TensorMeta> &a, MetaResult &r) { giveDense(r, DType::I64, {0, a.self.dim()}); }
 
 void oneHotMeta(const OneHotArgs<TensorMeta> &a, MetaResult &r) {
-  DLC_REQUIRE(a.self.dtype == DType::I64, Runtime, "one_hot: `input` is ", describe(a.self), ", not int64\nconvert it with .to(dlc.int64)");
-  DLC_REQUIRE(a.num_classes.value() >= 1 || a.num_classes.value() == -1, Runtime, "one_hot: `num_classes` is ", a.num_classes, "\nuse at least 1, or -1 for one more than the largest class");
+  DLC_REQUIRE(a.self.dtype == DType::I64, Runtime, "one_hot: `input` is ", describe(a.self),
+              ", not int64\nconvert it with .to(dlc.int64)");
+  DLC_REQUIRE(a.num_classes.value() >= 1 || a.num_classes.value() == -1, Runtime, "one_hot: `num_classes` is ",
+              a.num_classes, "\nuse at least 1, or -1 for one more than the largest class");
   Dims sizes = a.self.sizes;
   sizes.push_back(a.num_classes.value() == -1 ? Dim(0) : a.num_classes);
   giveDense(r, DType::I64, sizes);
@@ -160,8 +173,10 @@ void oneHotMeta(const OneHotArgs<TensorMeta> &a, MetaResult &r) {
 void topkMeta(const TopkArgs<TensorMeta> &a, MetaResult &r) {
   int64_t d = wrapDim("topk", "dim", a.dim, a.self);
   Dim size = a.self.dim() ? a.self.sizes[d] : Dim(1);
-  DLC_REQUIRE(a.self.dtype != DType::Bool, NotImplemented, "topk: not implemented for bool\nconvert to an integer dtype first");
-  DLC_REQUIRE(a.k.value() >= 0 && a.k <= size, Runtime, "topk: `k` is ", a.k, " but dimension ", d, " of `self` has size ", size, "\nuse a k from 0 to the size");
+  DLC_REQUIRE(a.self.dtype != DType::Bool, NotImplemented,
+              "topk: not implemented for bool\nconvert to an integer dtype first");
+  DLC_REQUIRE(a.k.value() >= 0 && a.k <= size, Runtime, "topk: `k` is ", a.k, " but dimension ", d,
+              " of `self` has size ", size, "\nuse a k from 0 to the size");
   Dims sizes = a.self.sizes;
   if (!sizes.empty())
     sizes[d] = a.k;

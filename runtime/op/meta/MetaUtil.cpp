@@ -3,7 +3,9 @@
 
 namespace dlc::ops {
 
-void Promoter::add(const TensorMeta &m) { addTo(m.wrapped ? wrapped_ : m.sizes.empty() ? zeroDim_ : dimensioned_, m.dtype); }
+void Promoter::add(const TensorMeta &m) {
+  addTo(m.wrapped ? wrapped_ : m.sizes.empty() ? zeroDim_ : dimensioned_, m.dtype);
+}
 
 DType Promoter::type() const {
   std::optional<DType> t = dimensioned_;
@@ -29,7 +31,8 @@ DType resultType(Span<const TensorMeta *const> operands) {
 
 void requireDType(const OpInfo &op, DType t) {
   DLC_REQUIRE(op.dtypes >> static_cast<int>(t) & 1, NotImplemented, op.name, ": not implemented for ", t,
-              "\nconvert the argument with .to(", isFloat(t) || t == DType::Bool ? "dlc.int64" : "dlc.float32", ") first");
+              "\nconvert the argument with .to(", isFloat(t) || t == DType::Bool ? "dlc.int64" : "dlc.float32",
+              ") first");
 }
 
 Dims broadcastSizes(const char *op, Span<const TensorMeta *const> operands) {
@@ -58,8 +61,9 @@ Dims broadcastSizes(const char *op, Span<const TensorMeta *const> operands) {
         std::string shapes;
         for (const TensorMeta *o : operands)
           shapes += (shapes.empty() ? "" : " and ") + listStr(o->sizes);
-        fail(ErrorKind::Runtime, op, ": sizes ", shapes, " do not broadcast: dimension ", static_cast<int64_t>(i) - static_cast<int64_t>(s.size()),
-             " is ", a, " in one and ", b, " in another\nmake the sizes equal, or one of them 1");
+        fail(ErrorKind::Runtime, op, ": sizes ", shapes, " do not broadcast: dimension ",
+             static_cast<int64_t>(i) - static_cast<int64_t>(s.size()), " is ", a, " in one and ", b,
+             " in another\nmake the sizes equal, or one of them 1");
       }
     }
   }
@@ -110,7 +114,9 @@ bool isChannelsLast(const TensorMeta &m) {
       return false;
   return true;
 }
-Dims imageStrides(const TensorMeta &m, const Dims &sizes) { return isChannelsLast(m) ? channelsLastStrides(sizes) : contiguousStrides(sizes); }
+Dims imageStrides(const TensorMeta &m, const Dims &sizes) {
+  return isChannelsLast(m) ? channelsLastStrides(sizes) : contiguousStrides(sizes);
+}
 
 namespace {
 /// Of the two dimensions, whether `inner` should be the outer one: the first operand that can tell decides.
@@ -166,8 +172,8 @@ bool sameSizes(const Dims &a, const Dims &b) {
 
 int64_t wrapDimOfRank(const char *op, const char *param, int64_t dim, int64_t rank) {
   int64_t n = std::max<int64_t>(rank, 1);
-  DLC_REQUIRE(dim >= -n && dim < n, Index, op, ": `", param, "` is ", dim, ", out of range for ", rank, " dimensions\nuse a dimension from ",
-              -n, " to ", n - 1);
+  DLC_REQUIRE(dim >= -n && dim < n, Index, op, ": `", param, "` is ", dim, ", out of range for ", rank,
+              " dimensions\nuse a dimension from ", -n, " to ", n - 1);
   return dim < 0 ? dim + n : dim;
 }
 int64_t wrapDim(const char *op, const char *param, int64_t dim, const TensorMeta &self) {
@@ -191,8 +197,8 @@ uint64_t dimMask(const char *op, const std::optional<Ints> &dims, const TensorMe
 
 Dim wrapIndex(const char *op, const Dim &index, const Dim &size, int64_t dim) {
   DLC_REQUIRE(index.value() >= -size.value() && index.value() < size.value(), Index, op, ": index ", index.value(),
-              " is out of range for dimension ", dim, " of size ", size.value(), "\nuse an index from -", size.value(), " to ", size.value(),
-              " - 1");
+              " is out of range for dimension ", dim, " of size ", size.value(), "\nuse an index from -", size.value(),
+              " to ", size.value(), " - 1");
   if (index.value() < 0) {
     (void)(index < 0);
     (void)(index + size >= 0);
@@ -203,7 +209,8 @@ Dim wrapIndex(const char *op, const Dim &index, const Dim &size, int64_t dim) {
   return index;
 }
 
-SliceBounds sliceBounds(const char *op, const Dim &size, const std::optional<Dim> &start, const std::optional<Dim> &end, const Dim &step) {
+SliceBounds sliceBounds(const char *op, const Dim &size, const std::optional<Dim> &start, const std::optional<Dim> &end,
+                        const Dim &step) {
   DLC_REQUIRE(step.value() > 0, Value, op, ": `step` is ", step.value(), "\nuse a positive step; flip() reverses");
   auto clamped = [&](Dim v) {
     if (v < 0)
@@ -257,8 +264,8 @@ void requireSameDType(const char *op, const char *a, const TensorMeta &x, const 
               "\nconvert one with .to() so that the dtypes agree");
 }
 void requireRank(const char *op, const char *param, const TensorMeta &m, int64_t rank) {
-  DLC_REQUIRE(m.dim() == rank, Runtime, op, ": `", param, "` is ", describe(m), ", which has ", m.dim(), " dimensions, not ", rank,
-              "\npass a tensor of ", rank, " dimensions");
+  DLC_REQUIRE(m.dim() == rank, Runtime, op, ": `", param, "` is ", describe(m), ", which has ", m.dim(),
+              " dimensions, not ", rank, "\npass a tensor of ", rank, " dimensions");
 }
 void requireIndexType(const char *op, const char *param, const TensorMeta &m) {
   DLC_REQUIRE(m.dtype == DType::I64 || m.dtype == DType::I32, Runtime, op, ": `", param, "` is ", describe(m),
@@ -274,13 +281,15 @@ Dims inferSizes(const char *op, Span<const Dim> sizes, const TensorMeta &self) {
       known *= out[i];
       continue;
     }
-    DLC_REQUIRE(out[i].value() == -1, Runtime, op, ": size ", out[i].value(), " in ", listStr(out), " is negative\nuse -1 to infer one size");
+    DLC_REQUIRE(out[i].value() == -1, Runtime, op, ": size ", out[i].value(), " in ", listStr(out),
+                " is negative\nuse -1 to infer one size");
     DLC_REQUIRE(hole < 0, Runtime, op, ": more than one -1 in ", listStr(out), "\nonly one size can be inferred");
     hole = static_cast<int64_t>(i);
   }
   bool fits = hole < 0 ? sameDim(known, total) : known.value() != 0 && floorMod(total, known) == 0;
-  DLC_REQUIRE(fits, Runtime, op, ": sizes ", listStr(out), " do not fit `self` of sizes ", listStr(self.sizes), " with ", total.value(),
-              " elements\nmake the product of the sizes ", total.value(), hole >= 0 && known.value() == 0 ? "; -1 is ambiguous beside 0" : "");
+  DLC_REQUIRE(fits, Runtime, op, ": sizes ", listStr(out), " do not fit `self` of sizes ", listStr(self.sizes),
+              " with ", total.value(), " elements\nmake the product of the sizes ", total.value(),
+              hole >= 0 && known.value() == 0 ? "; -1 is ambiguous beside 0" : "");
   if (hole >= 0)
     out[hole] = floorDiv(total, known);
   return out;

@@ -55,13 +55,16 @@ Dim wrapIndex(const char *op, const Dim &index, const Dim &size, int64_t dim);
 struct SliceBounds {
   Dim start, length;
 };
-SliceBounds sliceBounds(const char *op, const Dim &size, const std::optional<Dim> &start, const std::optional<Dim> &end, const Dim &step);
+SliceBounds sliceBounds(const char *op, const Dim &size, const std::optional<Dim> &start, const std::optional<Dim> &end,
+                        const Dim &step);
 
 Dim product(const Dims &sizes);
 inline Dims dimsOf(Span<const Dim> s) { return Dims(s.begin(), s.end()); }
 TensorMeta denseMeta(DType dtype, const Dims &sizes, const Dims &strides);
 inline void give(MetaResult &r, TensorMeta m) { r.outs.push_back(std::move(m)); }
-inline void giveDense(MetaResult &r, DType dtype, Dims sizes) { give(r, TensorMeta::contiguous(dtype, std::move(sizes))); }
+inline void giveDense(MetaResult &r, DType dtype, Dims sizes) {
+  give(r, TensorMeta::contiguous(dtype, std::move(sizes)));
+}
 TensorMeta likeMeta(const TensorMeta &m, DType dtype);
 
 /// The result shape of a reduction.

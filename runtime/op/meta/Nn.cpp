@@ -6,10 +6,12 @@ namespace dlc::ops {
 namespace {
 void requireShape(const char *op, const char *param, const TensorMeta *m, const Dims &want) {
   if (m)
-    DLC_REQUIRE(sameSizes(m->sizes, want), Runtime, op, ": `", param, "` has sizes ", listStr(m->sizes), ", expected ", listStr(want), "\nmake it of those sizes");
+    DLC_REQUIRE(sameSizes(m->sizes, want), Runtime, op, ": `", param, "` has sizes ", listStr(m->sizes), ", expected ",
+                listStr(want), "\nmake it of those sizes");
 }
 void requireFloat(const char *op, const char *param, const TensorMeta &m) {
-  DLC_REQUIRE(isFloat(m.dtype), NotImplemented, op, ": `", param, "` is ", describe(m), ", but a float dtype is needed\nconvert it with .float()");
+  DLC_REQUIRE(isFloat(m.dtype), NotImplemented, op, ": `", param, "` is ", describe(m),
+              ", but a float dtype is needed\nconvert it with .float()");
 }
 /// Statistics of half-precision inputs are kept in f32.
 DType statisticsType(DType t) { return t == DType::F64 ? t : DType::F32; }
@@ -21,8 +23,8 @@ void layerNormMeta(const LayerNormArgs<TensorMeta> &a, MetaResult &r) {
   bool fits = n > 0 && n <= rank;
   for (size_t i = 0; fits && i < n; ++i)
     fits = a.self.sizes[rank - n + i] == Dim(a.normalized_shape[i]);
-  DLC_REQUIRE(fits, Runtime, "layer_norm: `normalized_shape` ", listStr(a.normalized_shape), " are not the last sizes of `input`, ", listStr(a.self.sizes),
-              "\nmake them agree");
+  DLC_REQUIRE(fits, Runtime, "layer_norm: `normalized_shape` ", listStr(a.normalized_shape),
+              " are not the last sizes of `input`, ", listStr(a.self.sizes), "\nmake them agree");
   Dims shape;
   for (int64_t s : a.normalized_shape)
     shape.push_back(s);
@@ -54,9 +56,11 @@ void batchNormMeta(const BatchNormArgs<TensorMeta> &a, MetaResult &r) {
   requireShape(op, "running_var", a.running_var, channels);
   requireShape(op, "weight", a.weight, channels);
   requireShape(op, "bias", a.bias, channels);
-  DLC_REQUIRE(a.training || (a.running_mean && a.running_var), Runtime, op, ": without training, `running_mean` and `running_var` are needed\npass them, or training=True");
+  DLC_REQUIRE(a.training || (a.running_mean && a.running_var), Runtime, op,
+              ": without training, `running_mean` and `running_var` are needed\npass them, or training=True");
   if (a.training)
-    DLC_REQUIRE(a.input.numel() != a.input.sizes[1], Value, op, ": training needs more than one value a channel, `input` has sizes ", listStr(a.input.sizes),
+    DLC_REQUIRE(a.input.numel() != a.input.sizes[1], Value, op,
+                ": training needs more than one value a channel, `input` has sizes ", listStr(a.input.sizes),
                 "\nuse a larger batch, or eval()");
   give(r, denseMeta(a.input.dtype, a.input.sizes, imageStrides(a.input, a.input.sizes)));
   giveDense(r, statisticsType(a.input.dtype), channels);
@@ -80,14 +84,18 @@ void nllLossMeta(const NllLossArgs<TensorMeta> &a, MetaResult &r) {
   for (size_t i = 0; i < a.self.sizes.size(); ++i)
     if (i != channel)
       want.push_back(a.self.sizes[i]);
-  DLC_REQUIRE(sameSizes(a.target.sizes, want), Value, op, ": `target` has sizes ", listStr(a.target.sizes), " but `input` of sizes ", listStr(a.self.sizes), " needs ",
-              listStr(want), "\nmake `target` of those sizes");
+  DLC_REQUIRE(sameSizes(a.target.sizes, want), Value, op, ": `target` has sizes ", listStr(a.target.sizes),
+              " but `input` of sizes ", listStr(a.self.sizes), " needs ", listStr(want),
+              "\nmake `target` of those sizes");
   requireShape(op, "weight", a.weight, Dims{a.self.sizes[channel]});
-  DLC_REQUIRE(a.reduction == "mean" || a.reduction == "sum" || a.reduction == "none", Value, op, ": `reduction` is '", a.reduction, "'\nuse 'mean', 'sum' or 'none'");
+  DLC_REQUIRE(a.reduction == "mean" || a.reduction == "sum" || a.reduction == "none", Value, op, ": `reduction` is '",
+              a.reduction, "'\nuse 'mean', 'sum' or 'none'");
   giveDense(r, a.self.dtype, a.reduction == "none" ? want : Dims());
   giveDense(r, a.self.dtype, {});
 }
 
-void nllLossBackwardMeta(const NllLossBackwardArgs<TensorMeta> &a, MetaResult &r) { giveDense(r, a.dtype, dimsOf(a.input_sizes)); }
+void nllLossBackwardMeta(const NllLossBackwardArgs<TensorMeta> &a, MetaResult &r) {
+  giveDense(r, a.dtype, dimsOf(a.input_sizes));
+}
 
 } // namespace dlc::ops

@@ -5,10 +5,12 @@ namespace dlc::ops {
 
 namespace {
 void requireMatching(const char *op, Span<const TensorMeta> params, const char *name, Span<const TensorMeta> list) {
-  DLC_REQUIRE(list.size() == params.size(), Runtime, op, ": ", params.size(), " `params` but ", list.size(), " `", name, "`\ngive one a parameter");
+  DLC_REQUIRE(list.size() == params.size(), Runtime, op, ": ", params.size(), " `params` but ", list.size(), " `", name,
+              "`\ngive one a parameter");
   for (size_t i = 0; i < params.size(); ++i)
-    DLC_REQUIRE(list[i].dtype == params[i].dtype && sameSizes(list[i].sizes, params[i].sizes), Runtime, op, ": parameter ", i, " is ", describe(params[i]),
-                " but its entry in `", name, "` is ", describe(list[i]), "\nmake them agree");
+    DLC_REQUIRE(list[i].dtype == params[i].dtype && sameSizes(list[i].sizes, params[i].sizes), Runtime, op,
+                ": parameter ", i, " is ", describe(params[i]), " but its entry in `", name, "` is ", describe(list[i]),
+                "\nmake them agree");
 }
 } // namespace
 
@@ -22,7 +24,8 @@ void adamStepMeta(const AdamStepArgs<TensorMeta> &a, MetaResult &) {
   requireMatching("adam_step", a.params, "grads", a.grads);
   requireMatching("adam_step", a.params, "exp_avgs", a.exp_avgs);
   requireMatching("adam_step", a.params, "exp_avg_sqs", a.exp_avg_sqs);
-  DLC_REQUIRE(a.step.sizes.empty() && isFloat(a.step.dtype), Runtime, "adam_step: `step` is ", describe(a.step), "\npass a float tensor without dimensions");
+  DLC_REQUIRE(a.step.sizes.empty() && isFloat(a.step.dtype), Runtime, "adam_step: `step` is ", describe(a.step),
+              "\npass a float tensor without dimensions");
 }
 
 void totalNormMeta(const TotalNormArgs<TensorMeta> &a, MetaResult &r) {
@@ -34,7 +37,8 @@ void totalNormMeta(const TotalNormArgs<TensorMeta> &a, MetaResult &r) {
 }
 
 void clipByNormMeta(const ClipByNormArgs<TensorMeta> &a, MetaResult &) {
-  DLC_REQUIRE(a.total_norm.sizes.empty(), Runtime, "clip_by_norm: `total_norm` is ", describe(a.total_norm), "\npass the result of total_norm()");
+  DLC_REQUIRE(a.total_norm.sizes.empty(), Runtime, "clip_by_norm: `total_norm` is ", describe(a.total_norm),
+              "\npass the result of total_norm()");
 }
 
 } // namespace dlc::ops

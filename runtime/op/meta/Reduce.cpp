@@ -34,11 +34,13 @@ void reduceMeta(const OpInfo &op, Span<const Arg<TensorMeta>> args, MetaResult &
   uint64_t mask = dimMask(op.name, dims, c.self);
   DType in = c.dtype.value_or(c.self.dtype);
   if (op.promotion == Promotion::None && !(op.dtypes >> static_cast<int>(in) & 1))
-    fail(ErrorKind::NotImplemented, op.name, ": `self` is ", describe(c.self), ", but the result needs a float dtype\npass dtype=, or convert with .float() first");
+    fail(ErrorKind::NotImplemented, op.name, ": `self` is ", describe(c.self),
+         ", but the result needs a float dtype\npass dtype=, or convert with .float() first");
   if (needsElements(op.name))
     for (size_t i = 0; i < c.self.sizes.size(); ++i)
       if (mask >> i & 1)
-        DLC_REQUIRE(c.self.sizes[i] != 0, Index, op.name, ": dimension ", i, " of `self` of sizes ", listStr(c.self.sizes),
+        DLC_REQUIRE(c.self.sizes[i] != 0, Index, op.name, ": dimension ", i, " of `self` of sizes ",
+                    listStr(c.self.sizes),
                     " is empty and has no extreme element\nreduce over a dimension that has elements");
   DType t = in;
   if (op.promotion == Promotion::ToBool)
@@ -54,7 +56,8 @@ void argReduceMeta(const OpInfo &op, Span<const Arg<TensorMeta>> args, MetaResul
   Common c(op, args);
   requireDType(op, c.self.dtype);
   if (!c.dim || c.dim->isNone()) {
-    DLC_REQUIRE(c.self.numel() != 0, Index, op.name, ": `self` of sizes ", listStr(c.self.sizes), " is empty\npass `dim`, a dimension that has elements");
+    DLC_REQUIRE(c.self.numel() != 0, Index, op.name, ": `self` of sizes ", listStr(c.self.sizes),
+                " is empty\npass `dim`, a dimension that has elements");
     return giveDense(r, DType::I64, reducedSizes(c.self, dimMask(op.name, std::nullopt, c.self), c.keepdim));
   }
   int64_t d = wrapDim(op.name, "dim", c.dim->i, c.self);

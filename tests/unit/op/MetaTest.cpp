@@ -21,7 +21,9 @@ TensorMeta run(OpId id, std::initializer_list<A> args) {
   opInfo(id).meta(v, r);
   return r.outs[0];
 }
-TensorMeta add(const TensorMeta &a, const TensorMeta &b) { return run(OpId::Add, {A::of(a), A::of(b), A::number(Number(1))}); }
+TensorMeta add(const TensorMeta &a, const TensorMeta &b) {
+  return run(OpId::Add, {A::of(a), A::of(b), A::number(Number(1))});
+}
 
 template <class F> std::string messageOf(ErrorKind kind, F &&f) {
   try {
@@ -89,7 +91,8 @@ TEST(Layout, ElementwiseKeepsTheOperandsOrder) {
   image.strides = Dims{18, 1, 6, 2};
   EXPECT_EQ(run(OpId::Mul, {A::of(image), A::of(number(2))}).strides, image.strides);
   Dims pads{1, 1, 1, 1};
-  EXPECT_EQ(run(OpId::Pad, {A::of(image), A::ofDims(pads), A::ofStr(Str("reflect")), A()}).strides, (Dims{50, 1, 10, 2}));
+  EXPECT_EQ(run(OpId::Pad, {A::of(image), A::ofDims(pads), A::ofStr(Str("reflect")), A()}).strides,
+            (Dims{50, 1, 10, 2}));
 }
 
 TEST(Symbolic, SizesCarryExpressions) {
@@ -122,7 +125,8 @@ TEST(Symbolic, SliceAndConvolution) {
   EXPECT_TRUE(all.offset.same(8));
   int64_t one[] = {1, 1}, zero[] = {0, 0};
   TensorMeta w = meta(DType::F32, {6, 3, 3, 3}), image = meta(DType::F32, {s, 3, 8, 8});
-  TensorMeta y = run(OpId::Conv2d, {A::of(image), A::of(w), A(), A::ofInts(Ints(one)), A::ofInts(Ints(zero)), A::ofInts(Ints(one)), A::ofInt(1)});
+  TensorMeta y = run(OpId::Conv2d, {A::of(image), A::of(w), A(), A::ofInts(Ints(one)), A::ofInts(Ints(zero)),
+                                    A::ofInts(Ints(one)), A::ofInt(1)});
   EXPECT_TRUE(y.sizes[0].same(s));
   EXPECT_EQ(y.sizes[2].value(), 6);
 }
@@ -147,15 +151,26 @@ TEST(Views, StridesAndOffsets) {
 
 TEST(Errors, NameTheOpTheArgumentAndWhatToDo) {
   std::string why = messageOf(ErrorKind::Runtime, [] { add(meta(DType::F32, {2, 3}), meta(DType::F32, {2, 4})); });
-  EXPECT_EQ(why, "add: sizes [2, 3] and [2, 4] do not broadcast: dimension -1 is 3 in one and 4 in another\nmake the sizes equal, or one of them 1");
-  why = messageOf(ErrorKind::Index, [] { run(OpId::Sum, {A::of(meta(DType::F32, {2, 3})), A::ofInts(Ints({int64_t(5)})), A::ofBool(false), A()}); });
+  EXPECT_EQ(why, "add: sizes [2, 3] and [2, 4] do not broadcast: dimension -1 is 3 in one and 4 in another\nmake the "
+                 "sizes equal, or one of them 1");
+  why = messageOf(ErrorKind::Index, [] {
+    run(OpId::Sum, {A::of(meta(DType::F32, {2, 3})), A::ofInts(Ints({int64_t(5)})), A::ofBool(false), A()});
+  });
   EXPECT_EQ(why, "sum: `dim` is 5, out of range for 2 dimensions\nuse a dimension from -2 to 1");
-  messageOf(ErrorKind::Runtime, [] { run(OpId::Mm, {A::of(meta(DType::F32, {2, 3})), A::of(meta(DType::F32, {2, 3}))}); });
-  messageOf(ErrorKind::Runtime, [] { run(OpId::Mm, {A::of(meta(DType::F32, {2, 3})), A::of(meta(DType::F64, {3, 2}))}); });
+  messageOf(ErrorKind::Runtime,
+            [] { run(OpId::Mm, {A::of(meta(DType::F32, {2, 3})), A::of(meta(DType::F32, {2, 3}))}); });
+  messageOf(ErrorKind::Runtime,
+            [] { run(OpId::Mm, {A::of(meta(DType::F32, {2, 3})), A::of(meta(DType::F64, {3, 2}))}); });
   messageOf(ErrorKind::NotImplemented, [] { run(OpId::BitwiseAnd, {A::of(meta(DType::F32, {2})), A::of(number(1))}); });
-  messageOf(ErrorKind::NotImplemented, [] { run(OpId::Mean, {A::of(meta(DType::I64, {2})), A(), A::ofBool(false), A()}); });
-  messageOf(ErrorKind::Index, [] { run(OpId::Amax, {A::of(meta(DType::F32, {0})), A::ofInts(Ints({int64_t(0)})), A::ofBool(false)}); });
-  messageOf(ErrorKind::Runtime, [] { add(meta(DType::I64, {2}), meta(DType::I64, {2})).dtype == DType::I64 ? run(OpId::Add, {A::of(meta(DType::I64, {2})), A::of(number(1)), A::number(Number(1.5))}) : TensorMeta(); });
+  messageOf(ErrorKind::NotImplemented,
+            [] { run(OpId::Mean, {A::of(meta(DType::I64, {2})), A(), A::ofBool(false), A()}); });
+  messageOf(ErrorKind::Index,
+            [] { run(OpId::Amax, {A::of(meta(DType::F32, {0})), A::ofInts(Ints({int64_t(0)})), A::ofBool(false)}); });
+  messageOf(ErrorKind::Runtime, [] {
+    add(meta(DType::I64, {2}), meta(DType::I64, {2})).dtype == DType::I64
+        ? run(OpId::Add, {A::of(meta(DType::I64, {2})), A::of(number(1)), A::number(Number(1.5))})
+        : TensorMeta();
+  });
   messageOf(ErrorKind::Index, [] { run(OpId::Select, {A::of(meta(DType::F32, {3})), A::ofInt(0), A::ofDim(Dim(3))}); });
 }
 

@@ -72,7 +72,8 @@ protected:
   }
 
 private:
-  static void compare(const Fn &f, const std::vector<Tensor> &in, const std::vector<Tensor> &leaves, const Tensor &w, const std::vector<Tensor> &analytic) {
+  static void compare(const Fn &f, const std::vector<Tensor> &in, const std::vector<Tensor> &leaves, const Tensor &w,
+                      const std::vector<Tensor> &analytic) {
     const double h = 1e-5;
     for (size_t k = 0; k < leaves.size(); ++k)
       for (int64_t i = 0; i < leaves[k].numel(); ++i) {
@@ -201,12 +202,16 @@ TEST_F(Rules, ViewsAndMoves) {
   check("tril", [&](T x) { return sq(ops::tril(x[0])); }, {a});
   for (const char *mode : {"constant", "reflect", "replicate", "circular"})
     check(mode, [&](T x) { return sq(ops::pad(x[0], Dims{1, 2}, mode)); }, {c});
-  check("slice_scatter", [&](T x) { return sq(ops::slice_scatter(x[0], x[1], 1, Dim(1), Dim(3))); }, {a, random({3, 2})});
+  check("slice_scatter", [&](T x) { return sq(ops::slice_scatter(x[0], x[1], 1, Dim(1), Dim(3))); },
+        {a, random({3, 2})});
   check("select_scatter", [&](T x) { return sq(ops::select_scatter(x[0], x[1], 0, Dim(1))); }, {a, random({4})});
   check("diagonal_scatter", [&](T x) { return sq(ops::diagonal_scatter(x[0], x[1])); }, {a, random({3})});
-  check("as_strided_scatter", [&](T x) { return sq(ops::as_strided_scatter(x[0], x[1], Dims{3, 2}, Dims{4, 1}, Dim(1))); }, {random({12}), random({3, 2})});
+  check("as_strided_scatter",
+        [&](T x) { return sq(ops::as_strided_scatter(x[0], x[1], Dims{3, 2}, Dims{4, 1}, Dim(1))); },
+        {random({12}), random({3, 2})});
   check("cat", [&](T x) { return sq(ops::cat<Tensor>(std::vector<Tensor>{x[0], x[1]}, 1)); }, {a, random({3, 2})});
-  check("stack", [&](T x) { return sq(ops::stack<Tensor>(std::vector<Tensor>{x[0], x[1]}, 1)); }, {a, random({3, 4}, -1, 1, 3)});
+  check("stack", [&](T x) { return sq(ops::stack<Tensor>(std::vector<Tensor>{x[0], x[1]}, 1)); },
+        {a, random({3, 4}, -1, 1, 3)});
   check("split", [&](T x) { return sq(ops::split(x[0], Dim(3), 1)[1]); }, {a});
 }
 
@@ -222,7 +227,8 @@ TEST_F(Rules, Indexing) {
   Tensor a = random({3, 4}), i = indices({0, 2, 1, 1, 3, 0}, {3, 2}), v = indices({2, 0, 2}, {3});
   check("embedding", [&](T x) { return sq(ops::embedding(v, x[0])); }, {a});
   check("gather", [&](T x) { return sq(ops::gather(x[0], 1, i)); }, {a});
-  check("scatter", [&](T x) { return sq(ops::scatter(x[0], 1, indices({0, 2, 1, 3, 3, 0}, {3, 2}), x[1])); }, {a, random({3, 2})});
+  check("scatter", [&](T x) { return sq(ops::scatter(x[0], 1, indices({0, 2, 1, 3, 3, 0}, {3, 2}), x[1])); },
+        {a, random({3, 2})});
   check("scatter_add", [&](T x) { return sq(ops::scatter_add(x[0], 1, i, x[1])); }, {a, random({3, 2})});
   check("index_select", [&](T x) { return sq(ops::index_select(x[0], 0, v)); }, {a});
   check("index_add", [&](T x) { return sq(ops::index_add(x[0], 0, v, x[1], 2)); }, {a, random({3, 4}, -1, 1, 4)});
@@ -240,15 +246,21 @@ TEST_F(Rules, Products) {
   Tensor a = random({3, 4}), b = random({4, 2}, -1, 1, 2);
   check("mm", [](T x) { return ops::mm(x[0], x[1]); }, {a, b});
   check("addmm", [](T x) { return ops::addmm(x[0], x[1], x[2], 2, 3); }, {random({2}), a, b});
-  check("baddbmm", [](T x) { return ops::baddbmm(x[0], x[1], x[2]); }, {random({3, 2}), random({2, 3, 4}), random({2, 4, 2})});
+  check("baddbmm", [](T x) { return ops::baddbmm(x[0], x[1], x[2]); },
+        {random({3, 2}), random({2, 3, 4}), random({2, 4, 2})});
   check("matmul", [](T x) { return ops::matmul(x[0], x[1]); }, {random({2, 1, 3, 4}), random({2, 4, 2})});
   check("matmul vector", [](T x) { return ops::matmul(x[0], x[1]); }, {random({2, 3, 4}), random({4})});
   check("linear", [](T x) { return ops::linear(x[0], x[1], x[2]); }, {random({2, 3, 4}), random({5, 4}), random({5})});
-  check("einsum", [](T x) { return ops::einsum<Tensor>("bij,bjk->ki", std::vector<Tensor>{x[0], x[1]}); }, {random({2, 3, 4}), random({2, 4, 2})});
-  check("conv2d", [](T x) { return ops::conv2d(x[0], x[1], x[2], kTwoOne, kOneOne, kOneOne, 2); }, {random({2, 4, 5, 4}), random({4, 2, 3, 2}), random({4})});
-  check("max_pool2d", [](T x) { return ops::max_pool2d(x[0] * x[0], kTwo, std::nullopt, kZero, kOneOne)[0]; }, {random({1, 2, 4, 5})});
-  check("avg_pool2d", [](T x) { return ops::avg_pool2d(x[0] * x[0], kTwo, Ints(kOneOne), kOneOne); }, {random({1, 2, 4, 3})});
-  check("adaptive_avg_pool2d", [](T x) { return ops::adaptive_avg_pool2d(x[0] * x[0], Dims{3, 2}); }, {random({1, 2, 5, 3})});
+  check("einsum", [](T x) { return ops::einsum<Tensor>("bij,bjk->ki", std::vector<Tensor>{x[0], x[1]}); },
+        {random({2, 3, 4}), random({2, 4, 2})});
+  check("conv2d", [](T x) { return ops::conv2d(x[0], x[1], x[2], kTwoOne, kOneOne, kOneOne, 2); },
+        {random({2, 4, 5, 4}), random({4, 2, 3, 2}), random({4})});
+  check("max_pool2d", [](T x) { return ops::max_pool2d(x[0] * x[0], kTwo, std::nullopt, kZero, kOneOne)[0]; },
+        {random({1, 2, 4, 5})});
+  check("avg_pool2d", [](T x) { return ops::avg_pool2d(x[0] * x[0], kTwo, Ints(kOneOne), kOneOne); },
+        {random({1, 2, 4, 3})});
+  check("adaptive_avg_pool2d", [](T x) { return ops::adaptive_avg_pool2d(x[0] * x[0], Dims{3, 2}); },
+        {random({1, 2, 5, 3})});
 }
 
 TEST_F(Rules, Networks) {
@@ -259,18 +271,25 @@ TEST_F(Rules, Networks) {
   check("log_softmax", [](T x) { return ops::log_softmax(x[0], 0); }, {a});
   check("layer_norm", [&](T x) { return ops::layer_norm(x[0], Ints(four), x[1], x[2])[0]; }, {a, w, b});
   check("rms_norm", [&](T x) { return ops::rms_norm(x[0], Ints(four), x[1], 1e-6); }, {a, w});
-  check("batch_norm", [&](T x) { return ops::batch_norm(x[0], nullptr, nullptr, x[1], x[2], true)[0]; }, {random({3, 4, 2}), w, b});
-  check("batch_norm eval", [&](T x) { return ops::batch_norm(x[0], b, w, x[1], x[2], false)[0]; }, {random({3, 4, 2}), random({4}), random({4})});
+  check("batch_norm", [&](T x) { return ops::batch_norm(x[0], nullptr, nullptr, x[1], x[2], true)[0]; },
+        {random({3, 4, 2}), w, b});
+  check("batch_norm eval", [&](T x) { return ops::batch_norm(x[0], b, w, x[1], x[2], false)[0]; },
+        {random({3, 4, 2}), random({4}), random({4})});
   for (const char *reduction : {"mean", "sum", "none"}) {
     check("cross_entropy", [&](T x) { return ops::cross_entropy(x[0], target, nullptr, 3, reduction); }, {a});
-    check("cross_entropy smoothed", [&](T x) { return ops::cross_entropy(x[0], target, w, -100, reduction, 0.1); }, {a});
+    check("cross_entropy smoothed", [&](T x) { return ops::cross_entropy(x[0], target, w, -100, reduction, 0.1); },
+          {a});
   }
-  check("cross_entropy of probabilities", [](T x) { return ops::cross_entropy(x[0], x[1]); }, {a, random({3, 4}, 0.1, 1, 9)});
+  check("cross_entropy of probabilities", [](T x) { return ops::cross_entropy(x[0], x[1]); },
+        {a, random({3, 4}, 0.1, 1, 9)});
   check("mse_loss", [](T x) { return ops::mse_loss(x[0], x[1]); }, {a, random({3, 4}, -1, 1, 5)});
   check("smooth_l1_loss", [](T x) { return ops::smooth_l1_loss(x[0], x[1]); }, {a, random({3, 4}, -1, 1, 5)});
-  check("binary_cross_entropy", [](T x) { return ops::binary_cross_entropy(x[0], x[1]); }, {random({3}, 0.2, 0.8), random({3}, 0.2, 0.8, 2)});
-  check("with_logits", [](T x) { return ops::binary_cross_entropy_with_logits(x[0], x[1]); }, {a, random({3, 4}, 0.2, 0.8, 2)});
-  check("attention", [](T x) { return ops::scaled_dot_product_attention(x[0], x[1], x[2], nullptr, 0.0, true); }, {random({2, 3, 4}), random({2, 3, 4}, -1, 1, 2), random({2, 3, 2}, -1, 1, 3)});
+  check("binary_cross_entropy", [](T x) { return ops::binary_cross_entropy(x[0], x[1]); },
+        {random({3}, 0.2, 0.8), random({3}, 0.2, 0.8, 2)});
+  check("with_logits", [](T x) { return ops::binary_cross_entropy_with_logits(x[0], x[1]); },
+        {a, random({3, 4}, 0.2, 0.8, 2)});
+  check("attention", [](T x) { return ops::scaled_dot_product_attention(x[0], x[1], x[2], nullptr, 0.0, true); },
+        {random({2, 3, 4}), random({2, 3, 4}, -1, 1, 2), random({2, 3, 2}, -1, 1, 3)});
 }
 
 void expectClose(const Tensor &a, const Tensor &b) {
@@ -285,7 +304,8 @@ TEST_F(Rules, DecompositionsEqualKernels) {
   setGradEnabled(false);
   using namespace rules;
   const int64_t four[] = {4};
-  Tensor a = random({3, 4}), w = random({4}, 0.5, 1.5, 3), b = random({4}, -1, 1, 4), g = random({3, 4}, -1, 1, 6), target = indices({1, 3, 0}, {3});
+  Tensor a = random({3, 4}), w = random({4}, 0.5, 1.5, 3), b = random({4}, -1, 1, 4), g = random({3, 4}, -1, 1, 6),
+         target = indices({1, 3, 0}, {3});
   expectClose(softmaxRule(SoftmaxArgs<Tensor>{a, 1, {}}), softmax(a, 1));
   expectClose(logSoftmaxRule(LogSoftmaxArgs<Tensor>{a, 0, {}}), log_softmax(a, 0));
   auto ln = layer_norm(a, Ints(four), w, b), lnRule = layerNormRule(LayerNormArgs<Tensor>{a, Ints(four), &w, &b, 1e-5});
@@ -308,18 +328,21 @@ TEST_F(Rules, DecompositionsEqualKernels) {
     auto nll = nll_loss(a, target, w, 3, r), nllRule = nllLossRule(NllLossArgs<Tensor>{a, target, &w, 3, r});
     expectClose(nll[0], nllRule[0]);
     Tensor up = random(nll[0].sizes(), 0.5, 1.5, 4);
-    expectClose(nll_loss_backward(up, DType::F64, Dims{3, 4}, target, w, nllRule[1], 3, r),
-                nllLossBackwardRule(NllLossBackwardArgs<Tensor>{up, DType::F64, Dims{3, 4}, target, &w, nllRule[1], 3, r}));
+    expectClose(
+        nll_loss_backward(up, DType::F64, Dims{3, 4}, target, w, nllRule[1], 3, r),
+        nllLossBackwardRule(NllLossBackwardArgs<Tensor>{up, DType::F64, Dims{3, 4}, target, &w, nllRule[1], 3, r}));
   }
 }
 
 TEST_F(Rules, OptimizerStepsEqualTheirRules) {
   setGradEnabled(false);
   using namespace rules;
-  std::vector<Tensor> p{random({3, 4})}, g{random({3, 4}, -1, 1, 2)}, m{random({3, 4}, -1, 1, 3)}, v{random({3, 4}, 0, 1, 4)};
+  std::vector<Tensor> p{random({3, 4})}, g{random({3, 4}, -1, 1, 2)}, m{random({3, 4}, -1, 1, 3)},
+      v{random({3, 4}, 0, 1, 4)};
   Tensor step = Tensor::scalar(Number(2.0), DType::F32);
   for (bool decoupled : {false, true}) {
-    auto want = adamStepRule(AdamStepArgs<Tensor>{p, g, m, v, step, Number(0.1), Number(0.9), Number(0.99), Number(1e-8), Number(0.01), decoupled, false});
+    auto want = adamStepRule(AdamStepArgs<Tensor>{p, g, m, v, step, Number(0.1), Number(0.9), Number(0.99),
+                                                  Number(1e-8), Number(0.01), decoupled, false});
     std::vector<Tensor> p2{clone(p[0])}, m2{clone(m[0])}, v2{clone(v[0])};
     Tensor step2 = clone(step);
     adam_step<Tensor>(p2, g, m2, v2, step2, 0.1, 0.9, 0.99, 1e-8, 0.01, decoupled);
@@ -330,7 +353,8 @@ TEST_F(Rules, OptimizerStepsEqualTheirRules) {
     expectClose(want[3], step2);
   }
   for (bool nesterov : {false, true}) {
-    auto want = sgdStepRule(SgdStepArgs<Tensor>{p, g, m, Number(0.1), Number(0.9), Number(0.0), Number(0.01), nesterov, false});
+    auto want =
+        sgdStepRule(SgdStepArgs<Tensor>{p, g, m, Number(0.1), Number(0.9), Number(0.0), Number(0.01), nesterov, false});
     std::vector<Tensor> p2{clone(p[0])}, m2{clone(m[0])};
     sgd_step<Tensor>(p2, g, m2, 0.1, 0.9, 0, 0.01, nesterov);
     expectClose(want[0], p2[0]);
