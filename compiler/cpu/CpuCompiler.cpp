@@ -105,14 +105,15 @@ std::string CpuCompiler::sourceOf(FuncOp kernel) {
   return text;
 }
 
-static llvm::Error asError(const std::string &text) { return llvm::createStringError(llvm::inconvertibleErrorCode(), text); }
+static llvm::Error asError(const std::string &text) {
+  return llvm::createStringError(llvm::inconvertibleErrorCode(), text);
+}
 
 static llvm::Expected<std::unique_ptr<llvm::Module>> toLlvm(const std::string &source, MLIRContext &context,
                                                             llvm::LLVMContext &llvmContext) {
   std::string diagnostics;
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    llvm::raw_string_ostream(diagnostics) << diagnostic << "\n";
-  });
+  ScopedDiagnosticHandler handler(
+      &context, [&](Diagnostic &diagnostic) { llvm::raw_string_ostream(diagnostics) << diagnostic << "\n"; });
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(source, ParserConfig(&context, /*verify=*/false));
   PassManager passes(&context, ModuleOp::getOperationName());
   passes.enableVerifier(false);

@@ -14,9 +14,9 @@ namespace dlc::compiler {
 
 /// How a CpuCompiler works.
 struct CpuCompilerOptions {
-  unsigned threads = 0;                                        ///< compile threads; 0: as many as there are cores
+  unsigned threads = 0;                                         ///< compile threads; 0: as many as there are cores
   std::string cacheDirectory = ObjectCache::defaultDirectory(); ///< empty: nothing on disk
-  uint64_t cacheLimit = uint64_t(256) << 20;                   ///< bytes
+  uint64_t cacheLimit = uint64_t(256) << 20;                    ///< bytes
   CpuTarget target = CpuTarget::host();
 };
 

@@ -128,8 +128,7 @@ void ObjectCache::store(const std::string &key, std::string_view binary, std::st
   if (!usable())
     return;
   static std::atomic<uint64_t> counter{0};
-  std::string temporary =
-      directory_ + "/." + key + "." + std::to_string(getpid()) + "." + std::to_string(counter++);
+  std::string temporary = directory_ + "/." + key + "." + std::to_string(getpid()) + "." + std::to_string(counter++);
   std::string content(binary);
   content += source;
   Header header;

@@ -63,8 +63,7 @@ Value KernelEmitter::indexValue(AffineExpr expr, const Access &access) {
     rhs = splat(rhs);
   }
   Value zero = constant(rhs.getType(), 0), one = constant(rhs.getType(), 1);
-  rhs = b_.create<arith::SelectOp>(
-      loc_, b_.create<arith::CmpIOp>(loc_, arith::CmpIPredicate::eq, rhs, zero), one, rhs);
+  rhs = b_.create<arith::SelectOp>(loc_, b_.create<arith::CmpIOp>(loc_, arith::CmpIPredicate::eq, rhs, zero), one, rhs);
   if (expr.getKind() == AffineExprKind::Mod)
     return b_.create<arith::RemSIOp>(loc_, lhs, rhs);
   if (expr.getKind() == AffineExprKind::CeilDiv)
@@ -77,9 +76,7 @@ Value KernelEmitter::applyBound(const Access &access, Value index, Value size, A
   if (lanes)
     size = splat(size);
   Value zero = constant(index.getType(), 0), one = constant(index.getType(), 1);
-  auto cmp = [&](arith::CmpIPredicate p, Value x, Value y) -> Value {
-    return b_.create<arith::CmpIOp>(loc_, p, x, y);
-  };
+  auto cmp = [&](arith::CmpIPredicate p, Value x, Value y) -> Value { return b_.create<arith::CmpIOp>(loc_, p, x, y); };
   if (access.bound == Bound::clamp) {
     Value last = b_.create<arith::SubIOp>(loc_, size, one);
     index = b_.create<arith::MinSIOp>(loc_, index, last);

@@ -132,8 +132,8 @@ void KernelEmitter::emitParallel() {
   if (cutsLanes) {
     Value start = b_.create<arith::MulIOp>(loc_, point, rowSize), zero = constant(i64(), 0);
     Value from = b_.create<arith::MaxSIOp>(loc_, zero, b_.create<arith::SubIOp>(loc_, parBegin_, start));
-    Value to = b_.create<arith::MinSIOp>(loc_, dimSize(plan_.par.back()),
-                                         b_.create<arith::SubIOp>(loc_, parEnd_, start));
+    Value to =
+        b_.create<arith::MinSIOp>(loc_, dimSize(plan_.par.back()), b_.create<arith::SubIOp>(loc_, parEnd_, start));
     emitLoop(*node, from, to);
   } else {
     emitItems(node->items);
@@ -197,8 +197,7 @@ void KernelEmitter::withScope(unsigned dim, Operation *loop, llvm::function_ref<
   scopes_.pop_back();
 }
 
-void KernelEmitter::buildLoop(LoopNode &node, Value lo, Value hi, int64_t step,
-                              llvm::function_ref<void(Value)> body) {
+void KernelEmitter::buildLoop(LoopNode &node, Value lo, Value hi, int64_t step, llvm::function_ref<void(Value)> body) {
   SmallVector<Value> init;
   auto forEach = [&](llvm::function_ref<void(Value &)> visit) {
     for (unsigned sink : node.carried)

@@ -138,8 +138,8 @@ KernelEmitter::Placed KernelEmitter::evalStage(Value stage, unsigned copy) {
     unsigned level = scopes_.size() - 1;
     if (loop != stash.storeLoop)
       return {loadStash(stash, copy), level};
-    Placed placed = eval(map.getBody().front().getTerminator()->getOperand(cast<OpResult>(stage).getResultNumber()),
-                         copy);
+    Placed placed =
+        eval(map.getBody().front().getTerminator()->getOperand(cast<OpResult>(stage).getResultNumber()), copy);
     storeStash(stash, copy, placed.value);
     return {placed.value, level};
   }

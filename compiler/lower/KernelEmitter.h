@@ -66,14 +66,14 @@ private:
   };
   /// Where an access goes.
   struct Address {
-    mlir::Value buffer;       ///< pointer to the first element
-    mlir::Type element;       ///< as stored; bf16 is i16
-    mlir::Value offset;       ///< i64, the part that all lanes share, or null
-    bool addsLane = false;    ///< the index of the copy's lane 0 comes on top of `offset` (kept apart: the rest of
-                              ///< the address does not change in the vectorised loop)
-    mlir::Value lanes;        ///< vector of i64, the lanes' own part, or null
-    unsigned neighbours = 0;  ///< indices that put the lanes next to each other (1: contiguous, 0: same place)
-    mlir::Value ok;           ///< i1 or lanes of i1: the address may be used, or null
+    mlir::Value buffer;      ///< pointer to the first element
+    mlir::Type element;      ///< as stored; bf16 is i16
+    mlir::Value offset;      ///< i64, the part that all lanes share, or null
+    bool addsLane = false;   ///< the index of the copy's lane 0 comes on top of `offset` (kept apart: the rest of
+                             ///< the address does not change in the vectorised loop)
+    mlir::Value lanes;       ///< vector of i64, the lanes' own part, or null
+    unsigned neighbours = 0; ///< indices that put the lanes next to each other (1: contiguous, 0: same place)
+    mlir::Value ok;          ///< i1 or lanes of i1: the address may be used, or null
     bool isContiguous() const { return neighbours == 1 && !lanes; }
     bool isSamePlace() const { return neighbours == 0 && !lanes; }
   };
@@ -81,11 +81,11 @@ private:
   struct Access {
     mlir::BlockArgument buffer;
     mlir::AffineMap map;
-    llvm::SmallVector<unsigned> dims;      ///< domain dim of each dim of the map
-    llvm::SmallVector<mlir::Value> syms;   ///< i64 or lanes of i64
+    llvm::SmallVector<unsigned> dims;    ///< domain dim of each dim of the map
+    llvm::SmallVector<mlir::Value> syms; ///< i64 or lanes of i64
     std::optional<ir::kernel::Bound> bound;
     llvm::SmallVector<int64_t> boundDims;
-    llvm::SmallVector<mlir::Value> sizes;  ///< i64
+    llvm::SmallVector<mlir::Value> sizes; ///< i64
     unsigned copy = 0;
   };
 
@@ -103,7 +103,6 @@ private:
                  llvm::function_ref<void(mlir::Value)> body);
   void withScope(unsigned dim, mlir::Operation *loop, llvm::function_ref<void()> body);
   mlir::Value dimSize(unsigned dim);
-
 
   // EmitReduce.cpp
   void startReduce(unsigned sink);
@@ -183,8 +182,8 @@ private:
   unsigned width_;
   bool failed_ = false;
   mlir::Value ints_, errorSlot_, parBegin_, parEnd_, tailEnd_;
-  llvm::SmallVector<mlir::Value> args_;                         ///< pointer or number for each argument
-  llvm::SmallVector<llvm::SmallVector<mlir::Value>> strides_;   ///< of each memref argument
+  llvm::SmallVector<mlir::Value> args_;                       ///< pointer or number for each argument
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>> strides_; ///< of each memref argument
   llvm::SmallVector<mlir::Value> dimIv_;
   llvm::SmallVector<Scope> scopes_;
   Lanes lanes_;

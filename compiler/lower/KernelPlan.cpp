@@ -139,7 +139,8 @@ static unsigned opCost(Operation &op) {
                    .Default(prim.getName().starts_with("to_"));
   if (cheap)
     return 2;
-  bool divides = llvm::StringSwitch<bool>(prim.getName()).Cases("div", "sqrt", "rsqrt", "reciprocal", true).Default(false);
+  bool divides =
+      llvm::StringSwitch<bool>(prim.getName()).Cases("div", "sqrt", "rsqrt", "reciprocal", true).Default(false);
   return divides ? 5 : 20;
 }
 
@@ -363,8 +364,8 @@ LogicalResult Planner::checkWrites() {
         return error() << "reads and writes argument #" << cast<BlockArgument>(write.getBuffer()).getArgNumber()
                        << " through different maps";
     }
-    bool goesAlong = plan_.vecDim >= 0 && llvm::is_contained(write.getValue().getType().getDims(),
-                                                             func_.getDimName(plan_.vecDim));
+    bool goesAlong =
+        plan_.vecDim >= 0 && llvm::is_contained(write.getValue().getType().getDims(), func_.getDimName(plan_.vecDim));
     if (plan_.width > 1 && goesAlong && !isParallelDim(func_, write, plan_.vecDim))
       return error() << "can't vectorise dim '" << func_.getDimName(plan_.vecDim).getValue()
                      << "': a write may hit one place from several lanes";
@@ -390,8 +391,6 @@ FailureOr<KernelPlan> Planner::run() {
 
 FailureOr<KernelPlan> planKernel(FuncOp func) { return Planner(func).run(); }
 
-bool isLowerable(FuncOp func) {
-  return !findOrder(func, -1).empty() || func.getNumDims() == 0;
-}
+bool isLowerable(FuncOp func) { return !findOrder(func, -1).empty() || func.getNumDims() == 0; }
 
 } // namespace dlc::compiler

@@ -17,8 +17,8 @@ using DimSet = uint64_t;
 /// An op that drives loops: a reduce or a write. Maps are evaluated where they are used.
 struct Sink {
   mlir::Operation *op = nullptr;
-  DimSet dims = 0;               ///< what it iterates over
-  DimSet by = 0;                 ///< reduced dims (reduce only)
+  DimSet dims = 0;                  ///< what it iterates over
+  DimSet by = 0;                    ///< reduced dims (reduce only)
   llvm::SmallVector<unsigned> deps; ///< reduces whose result it needs, directly or not (sink numbers)
 };
 
@@ -34,8 +34,8 @@ struct LoopItem {
 struct LoopNode {
   unsigned dim = 0;
   unsigned id = 0;
-  unsigned copies = 1;        ///< vectors a trip, if it is the vectorised loop
-  bool single = false;        ///< one body for full and partial vectors
+  unsigned copies = 1; ///< vectors a trip, if it is the vectorised loop
+  bool single = false; ///< one body for full and partial vectors
   llvm::SmallVector<LoopItem, 2> items;
   llvm::SmallVector<unsigned> sinks; ///< all sinks inside
   llvm::SmallVector<unsigned> carried;
@@ -43,16 +43,16 @@ struct LoopNode {
 
 /// A map stage's value kept in memory between loops.
 struct Stash {
-  mlir::Value stage;             ///< the value
-  unsigned storeLoop = 0;        ///< innermost loop that computes and stores it
-  ir::kernel::WriteOp out;       ///< kept at the place of this write
+  mlir::Value stage;       ///< the value
+  unsigned storeLoop = 0;  ///< innermost loop that computes and stores it
+  ir::kernel::WriteOp out; ///< kept at the place of this write
 };
 
 /// The complete plan of one kernel.
 struct KernelPlan {
   ir::kernel::FuncOp func;
   llvm::SmallVector<unsigned> order;
-  llvm::SmallVector<unsigned> par;  ///< leading dims of `order` that are split over threads
+  llvm::SmallVector<unsigned> par; ///< leading dims of `order` that are split over threads
   int vecDim = -1;
   unsigned width = 1;
   llvm::SmallVector<unsigned> copiesOf; ///< for each sink, the copies of its vectorised loop
@@ -65,9 +65,7 @@ struct KernelPlan {
   /// Returns the number of `reduce` among the sinks.
   unsigned sinkOf(mlir::Operation *op) const;
   /// Returns whether `value` differs along the vectorised dim.
-  bool variesByLane(mlir::Value value) const {
-    return vecDim >= 0 && (deps.lookup(value) >> vecDim & 1);
-  }
+  bool variesByLane(mlir::Value value) const { return vecDim >= 0 && (deps.lookup(value) >> vecDim & 1); }
 };
 
 /// Returns the dims named by `names` as a set.

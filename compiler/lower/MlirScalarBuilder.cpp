@@ -83,8 +83,7 @@ ScalarValue MlirScalarBuilder::callLanes(scalar::Libm f, ArrayRef<V> operands) {
 
 ScalarValue emitPrimitive(MlirScalarBuilder &builder, StringRef name, ArrayRef<ScalarValue> operands) {
   ScalarValue result;
-  scalar::applyPrimitive(builder, std::string_view(name.data(), name.size()), operands.data(), operands.size(),
-                         result);
+  scalar::applyPrimitive(builder, std::string_view(name.data(), name.size()), operands.data(), operands.size(), result);
   return result;
 }
 

@@ -38,12 +38,8 @@ public:
   V sub(V x, V y) { return arithmetic<mlir::arith::SubFOp, mlir::arith::SubIOp>(x, y); }
   V mul(V x, V y) { return arithmetic<mlir::arith::MulFOp, mlir::arith::MulIOp>(x, y); }
   V div(V x, V y) { return make<mlir::arith::DivFOp>(x, y); }
-  V divInt(V x, V y) {
-    return isSigned(x.kind) ? make<mlir::arith::DivSIOp>(x, y) : make<mlir::arith::DivUIOp>(x, y);
-  }
-  V remInt(V x, V y) {
-    return isSigned(x.kind) ? make<mlir::arith::RemSIOp>(x, y) : make<mlir::arith::RemUIOp>(x, y);
-  }
+  V divInt(V x, V y) { return isSigned(x.kind) ? make<mlir::arith::DivSIOp>(x, y) : make<mlir::arith::DivUIOp>(x, y); }
+  V remInt(V x, V y) { return isSigned(x.kind) ? make<mlir::arith::RemSIOp>(x, y) : make<mlir::arith::RemUIOp>(x, y); }
   V neg(V x) { return unary<mlir::arith::NegFOp>(x); }
   V fma(V x, V y, V z) { return {b_.create<mlir::math::FmaOp>(loc_, x.value, y.value, z.value), x.kind}; }
   V absf(V x) { return unary<mlir::math::AbsFOp>(x); }
@@ -62,9 +58,7 @@ public:
   V bitOr(V x, V y) { return make<mlir::arith::OrIOp>(x, y); }
   V bitXor(V x, V y) { return make<mlir::arith::XOrIOp>(x, y); }
   V shl(V x, V n) { return make<mlir::arith::ShLIOp>(x, n); }
-  V shr(V x, V n) {
-    return isSigned(x.kind) ? make<mlir::arith::ShRSIOp>(x, n) : make<mlir::arith::ShRUIOp>(x, n);
-  }
+  V shr(V x, V n) { return isSigned(x.kind) ? make<mlir::arith::ShRSIOp>(x, n) : make<mlir::arith::ShRUIOp>(x, n); }
   V shrLogical(V x, V n) { return make<mlir::arith::ShRUIOp>(x, n); }
   V bits(V x) { return bitcast(x, x.kind == Kind::F32 ? Kind::I32 : Kind::I64); }
   V fromBits(V x) { return bitcast(x, x.kind == Kind::I32 ? Kind::F32 : Kind::F64); }

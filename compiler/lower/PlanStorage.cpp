@@ -74,7 +74,8 @@ unsigned costWithInputs(Value stage, llvm::DenseSet<Operation *> &seen) {
 }
 
 bool isPlainWrite(WriteOp write) {
-  return write.getSyms().empty() && !write.getBound() && !write.getAccumulate() && write.getMap().isProjectedPermutation();
+  return write.getSyms().empty() && !write.getBound() && !write.getAccumulate() &&
+         write.getMap().isProjectedPermutation();
 }
 
 bool readsBuffer(Value buffer) {

@@ -41,6 +41,7 @@ private:
   int chooseVecDim();
   int scoreAccess(AffineMap map, MemRefType type, ArrayRef<Attribute> over, unsigned dim);
   int scoreDim(unsigned dim);
+  int findTransposed(unsigned vecDim);
   unsigned chooseWidth(unsigned dim);
   unsigned chooseUnroll(unsigned dim, ArrayRef<unsigned> order);
   SmallVector<unsigned> choosePar(ArrayRef<unsigned> order, int vecDim);
@@ -75,8 +76,8 @@ int Scheduler::scoreAccess(AffineMap map, MemRefType type, ArrayRef<Attribute> o
     if (!expr.isFunctionOfDim(position))
       continue;
     auto sum = dyn_cast<AffineBinaryOpExpr>(expr);
-    bool plain = expr == alone || (sum && sum.getKind() == AffineExprKind::Add &&
-                                   (sum.getLHS() == alone) != (sum.getRHS() == alone));
+    bool plain = expr == alone ||
+                 (sum && sum.getKind() == AffineExprKind::Add && (sum.getLHS() == alone) != (sum.getRHS() == alone));
     neighbours = plain && stride == 1;
     if (!neighbours)
       return -2;
@@ -95,7 +96,8 @@ int Scheduler::scoreDim(unsigned dim) {
     } else if (auto write = dyn_cast<WriteOp>(op)) {
       ArrayRef<StringAttr> dims = write.getValue().getType().getDims();
       SmallVector<Attribute> over(dims.begin(), dims.end());
-      score += scoreAccess(write.getMap(), cast<MemRefType>(write.getBuffer().getType()), over, dim);
+      // Scattering lanes costs more than gathering them.
+      score += 2 * scoreAccess(write.getMap(), cast<MemRefType>(write.getBuffer().getType()), over, dim);
       bool goesAlong = llvm::is_contained(dims, func_.getDimName(dim));
       if (goesAlong && !isParallelDim(func_, op, dim))
         score = -1000;
@@ -104,6 +106,25 @@ int Scheduler::scoreDim(unsigned dim) {
   if (func_.isStaticDim(dim) && func_.getDimSizes()[dim] < 4)
     score -= 100;
   return score;
+}
+
+// A map that reads across: lanes apart along the vectorised dim, neighbours along another one. That one goes inside the
+// vectorised loop, so that the cache lines of a gather serve the next ones (a transposition: 0.3 instead of 4 ns an
+// element).
+int Scheduler::findTransposed(unsigned vecDim) {
+  if (!func_.getOps<ReduceOp>().empty())
+    return -1;
+  int found = -1;
+  func_.walk([&](ReadOp read) {
+    auto type = cast<MemRefType>(read.getBuffer().getType());
+    ArrayRef<Attribute> over = getOver(read->getParentOp()).getValue();
+    if (scoreAccess(read.getMap(), type, over, vecDim) >= 0)
+      return;
+    for (unsigned dim = 0; dim < func_.getNumDims(); ++dim)
+      if (dim != vecDim && scoreAccess(read.getMap(), type, over, dim) > 0)
+        found = static_cast<int>(dim);
+  });
+  return found;
 }
 
 int Scheduler::chooseVecDim() {
@@ -184,6 +205,11 @@ ScheduleAttr Scheduler::run() {
       order.push_back(func_.getDimIndex(name));
   else
     order = findOrder(func_, vecDim);
+  int across = vecDim >= 0 && !fields.get("order") ? findTransposed(vecDim) : -1;
+  if (across >= 0) {
+    llvm::erase(order, static_cast<unsigned>(across));
+    order.push_back(across);
+  }
   if (order.size() != func_.getNumDims()) {
     func_.emitOpError("needs a loop order in which the dims that a reduction keeps come before those it reduces");
     return {};
@@ -191,10 +217,10 @@ ScheduleAttr Scheduler::run() {
   if (!fields.get("order"))
     fields.append("order", names(order));
   if (!fields.get("vec") && vecDim >= 0)
-    fields.append("vec", b.getDictionaryAttr(b.getNamedAttr(
-                             func_.getDimName(vecDim), b.getI64IntegerAttr(chooseWidth(vecDim)))));
+    fields.append(
+        "vec", b.getDictionaryAttr(b.getNamedAttr(func_.getDimName(vecDim), b.getI64IntegerAttr(chooseWidth(vecDim)))));
   if (!fields.get("unroll") && vecDim >= 0)
-    fields.append("unroll", b.getI64IntegerAttr(chooseUnroll(vecDim, order)));
+    fields.append("unroll", b.getI64IntegerAttr(across < 0 ? chooseUnroll(vecDim, order) : 1));
   if (!fields.get("tail"))
     fields.append("tail", b.getStringAttr("auto"));
   if (!fields.get("par"))

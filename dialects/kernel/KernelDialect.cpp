@@ -178,8 +178,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
         continue;
       for (NamedAttribute entry : llvm::cast<DictionaryAttr>(value)) {
         auto word = llvm::dyn_cast<StringAttr>(entry.getValue());
-        if (!word || (word != "out" && word != "row" && word != "recompute"))
-          return emitError() << "placement of '" << entry.getName().getValue() << "' must be out, row or recompute";
+        if (!word || (word != "out" && word != "recompute"))
+          return emitError() << "placement of '" << entry.getName().getValue() << "' must be out or recompute";
       }
     } else if (name != "reduce" && name != "lib" && name != "algo") {
       return emitError() << "unknown schedule field '" << name << "'";

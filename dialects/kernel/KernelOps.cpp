@@ -212,8 +212,8 @@ static LogicalResult verifyArguments(FuncOp func) {
         return func.emitOpError() << "argument #" << arg.getArgNumber()
                                   << " must have strided layout with offset 0, has " << type;
       Type element = memref.getElementType();
-      bool known = element.isF32() || element.isF64() || element.isF16() || element.isBF16() ||
-                   element.isInteger(8) || element.isInteger(16) || element.isInteger(32) || element.isInteger(64);
+      bool known = element.isF32() || element.isF64() || element.isF16() || element.isBF16() || element.isInteger(8) ||
+                   element.isInteger(16) || element.isInteger(32) || element.isInteger(64);
       if (!known)
         return func.emitOpError() << "argument #" << arg.getArgNumber() << " has unsupported element type " << element
                                   << (element.isInteger(1) ? "; bool buffers are i8" : "");
@@ -368,8 +368,8 @@ LogicalResult ReduceOp::verify() {
 static LogicalResult verifyAccess(Operation *op, MemRefType memref, Type element, AffineMap map, size_t dims,
                                   size_t syms) {
   if (map.getNumDims() != dims || map.getNumSymbols() != syms)
-    return op->emitOpError() << "map must have " << dims << " dims and " << syms << " symbols, has "
-                             << map.getNumDims() << " and " << map.getNumSymbols();
+    return op->emitOpError() << "map must have " << dims << " dims and " << syms << " symbols, has " << map.getNumDims()
+                             << " and " << map.getNumSymbols();
   if (static_cast<int64_t>(map.getNumResults()) != memref.getRank())
     return op->emitOpError() << "map must have " << memref.getRank() << " results for " << memref;
   Type stored = memref.getElementType();
@@ -397,7 +397,8 @@ LogicalResult ReadOp::verify() {
   auto memref = cast<MemRefType>(getBuffer().getType());
   if (!isa<BlockArgument>(getBuffer()))
     return emitOpError("must read an argument of the kernel");
-  if (failed(verifyAccess(*this, memref, getResult().getType(), getMap(), dlc::ir::kernel::getOver(stage).size(), getSyms().size())) ||
+  if (failed(verifyAccess(*this, memref, getResult().getType(), getMap(), dlc::ir::kernel::getOver(stage).size(),
+                          getSyms().size())) ||
       failed(verifyBound(*this, getBoundDims(), getBoundSizes().size(), getBound().has_value(), memref.getRank())))
     return failure();
   bool pads = getBound() == Bound::pad;

@@ -103,10 +103,9 @@ def Kernel_Schedule : AttrDef<Kernel_Dialect, "Schedule"> {
     - `tail`: `mask` (main loop and a masked tail), `single` (one body for both), or `auto` (single for long bodies).
     - `par`: the outermost dims split over threads; the range [begin, end) counts their flattened points.
     - `grain`: points of the parallel range that a task takes at least.
-    - `place = {s1 = out | row | recompute}`: where the value of the n-th stage (`s0` is the first) lives when loops
-      after the one that computes it need it: in an output row, in thread-local scratch, or computed again.
-    - `split`: partial results of a reduction to a 0-d value (in a fixed number of chunks).
-    - `gpu = {threads = 256, ...}`: for the CUDA emitter. `tile`, `reduce`, `fission`, `acc`, `lib`, `algo`: reserved.
+    - `place = {s1 = out | recompute}`: the value of the n-th stage (`s0` is the first), when loops after the one that
+      computes it need it: kept in an output's memory if one fits, or computed again.
+    - `gpu = {threads = 256, ...}`: for the CUDA emitter. `tile`, `reduce`, `split`, `fission`, `acc`, `lib`, `algo`: reserved.
   }];
   let parameters = (ins "::mlir::DictionaryAttr":$fields);
   let hasCustomAssemblyFormat = 1;

@@ -536,7 +536,7 @@ kernel.func @f(%x: memref<?xf32, strided<[1]>>, %y: memref<?xf32, strided<[1]>>,
 
 // -----
 
-// expected-error @below {{placement of 's0' must be out, row or recompute}}
+// expected-error @below {{placement of 's0' must be out or recompute}}
 #s = #kernel.schedule<place = {s0 = moon}>
 
 // -----

@@ -63,3 +63,15 @@ kernel.func @given(%x: memref<?xf64, strided<[1]>>, %y: memref<?xf64, strided<[1
   }
   kernel.write %a, %y[affine_map<(d0) -> (d0)>] : !kernel.val<f64, [i]>, memref<?xf64, strided<[1]>>
 }
+
+// A transposition: the dim along which the input's elements are neighbours goes inside the vectorised loop.
+// CHECK-LABEL: @transpose
+// CHECK-SAME: #kernel.schedule<order = [b, c, r], par = [b], tail = auto, unroll = 1, vec = {c = 8}>
+kernel.func @transpose(%x: memref<?x?x?xf32, strided<[?, 1, ?]>>, %y: memref<?x?x?xf32, strided<[?, ?, 1]>>,
+                       %B: index, %R: index, %C: index, %err: memref<i64>) domain(b = %B, r = %R, c = %C) outs(%y) {
+  %a = kernel.map over(b, r, c) : !kernel.val<f32, [b, r, c]> {
+    %0 = kernel.read %x[affine_map<(d0, d1, d2) -> (d0, d1, d2)>] : memref<?x?x?xf32, strided<[?, 1, ?]>> -> f32
+    kernel.yield %0 : f32
+  }
+  kernel.write %a, %y[affine_map<(d0, d1, d2) -> (d0, d1, d2)>] : !kernel.val<f32, [b, r, c]>, memref<?x?x?xf32, strided<[?, ?, 1]>>
+}

@@ -57,8 +57,11 @@ TEST(KernelAccess, GathersUnderEveryBound) {
           {"$B", bound}, {"$P", bound == "pad" ? "pad %p : f32" : ""}, {"$S", schedule}};
       CompiledKernel rows = h.one(fill(kEmbedding, keys)), lanes = h.one(fill(kTake, keys));
       ASSERT_TRUE(rows.fn && lanes.fn) << bound;
-      for (std::vector<int64_t> index : {std::vector<int64_t>{0, 4, 2, 2, 1}, {0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0},
-                                         {0, -1, 4, -5}, {0, 5, 1}, {-6, 0, 1, 2, 3, 4, 1, 1, 1}}) {
+      for (std::vector<int64_t> index : {std::vector<int64_t>{0, 4, 2, 2, 1},
+                                         {0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0},
+                                         {0, -1, 4, -5},
+                                         {0, 5, 1},
+                                         {-6, 0, 1, 2, 3, 4, 1, 1, 1}}) {
         int64_t v = 5, c = 11, n = int64_t(index.size()), fault = 0;
         std::vector<float> w(v * c), y(n * c), z(n);
         std::iota(w.begin(), w.end(), 1.f);

@@ -42,9 +42,8 @@ TEST_F(KernelDialectTest, BuildsSoftmaxAndReadsItBack) {
     s.yield({s.prim("exp", {d}, f32)});
   })[0];
   Value t = k.reduce({"r", "c"}, {"c"}, {Combine::add}, [&](StageBuilder &s) { s.yield({s.use(e)}); })[0];
-  Value o = k.map({"r", "c"}, [&](StageBuilder &s) {
-    s.yield({s.b.create<arith::DivFOp>(s.loc, s.use(e), s.use(t))});
-  })[0];
+  Value o =
+      k.map({"r", "c"}, [&](StageBuilder &s) { s.yield({s.b.create<arith::DivFOp>(s.loc, s.use(e), s.use(t))}); })[0];
   k.write(o, y, id);
   FuncOp func = k.finish();
   ASSERT_TRUE(succeeded(verify(*module)));

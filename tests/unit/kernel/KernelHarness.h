@@ -38,9 +38,8 @@ public:
   /// Compiles all kernels of `text`; the error text goes to `error` and the list is empty then.
   std::vector<CompiledKernel> compile(const std::string &text) {
     error.clear();
-    mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
-      llvm::raw_string_ostream(error) << diagnostic << "\n";
-    });
+    mlir::ScopedDiagnosticHandler handler(
+        &context, [&](mlir::Diagnostic &diagnostic) { llvm::raw_string_ostream(error) << diagnostic << "\n"; });
     module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
     if (!module)
       return {};

@@ -30,8 +30,8 @@ template <class T, class F>
 void checkBinary(KernelHarness &h, const char *type, const char *memory, const std::string &op, F want) {
   for (const char *schedule : {"", "tail = single", "vec = {i = 1}", "unroll = 4"})
     for (bool strided : {false, true}) {
-      CompiledKernel k = h.one(fill(kBinary, {{"$OP", op}, {"$T", type}, {"$M", memory}, {"$Y", strided ? "?" : "1"},
-                                              {"$S", schedule}}));
+      CompiledKernel k = h.one(
+          fill(kBinary, {{"$OP", op}, {"$T", type}, {"$M", memory}, {"$Y", strided ? "?" : "1"}, {"$S", schedule}}));
       ASSERT_TRUE(k.fn) << type;
       for (int64_t n = 0; n <= 40; ++n)
         for (int64_t stride : {1, 0, 3}) {
@@ -88,7 +88,10 @@ TEST(KernelMap, DivisionByZeroSetsTheErrorSlotOnlyInRange) {
   KernelHarness h;
   for (const char *schedule : {"", "vec = {i = 1}"}) {
     CompiledKernel k = h.one(fill(kBinary, {{"$OP", "kernel.prim \"floor_div\"(%0, %1) : (i32, i32) -> i32"},
-                                            {"$T", "i32"}, {"$M", "i32"}, {"$Y", "1"}, {"$S", schedule}}));
+                                            {"$T", "i32"},
+                                            {"$M", "i32"},
+                                            {"$Y", "1"},
+                                            {"$S", schedule}}));
     ASSERT_TRUE(k.fn);
     for (int64_t n : {1, 7, 8, 9, 17}) {
       std::vector<int32_t> x(n, -7), z(n, 2), y(n);
@@ -106,8 +109,11 @@ TEST(KernelMap, DivisionByZeroSetsTheErrorSlotOnlyInRange) {
 
 TEST(KernelMap, DoublesCallTheCLibrary) {
   KernelHarness h;
-  CompiledKernel k = h.one(fill(kBinary, {{"$OP", "kernel.prim \"pow\"(%0, %1) : (f64, f64) -> f64"}, {"$T", "f64"},
-                                          {"$M", "f64"}, {"$Y", "1"}, {"$S", ""}}));
+  CompiledKernel k = h.one(fill(kBinary, {{"$OP", "kernel.prim \"pow\"(%0, %1) : (f64, f64) -> f64"},
+                                          {"$T", "f64"},
+                                          {"$M", "f64"},
+                                          {"$Y", "1"},
+                                          {"$S", ""}}));
   ASSERT_TRUE(k.fn);
   std::vector<double> x = {2, 3, 0.5, -1, 7}, z = {0.5, 4, -2, 3, 1.25}, y(5);
   run(k, {x.data(), z.data(), y.data()}, {1, 5});

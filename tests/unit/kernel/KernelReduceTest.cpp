@@ -41,7 +41,7 @@ void checkReduce(KernelHarness &h, Types types, const char *combine, Types resul
     for (const char *schedule : {"", "vec = {c = 1}", "unroll = 2", "tail = single"}) {
       bool all = !std::strcmp(by, "all"), inner = !std::strcmp(by, "c");
       std::vector<std::pair<std::string, std::string>> keys = {
-          {"$M", types.memory}, {"$T", types.scalar}, {"$U", result.memory}, {"$V", result.scalar},
+          {"$M", types.memory}, {"$T", types.scalar}, {"$U", result.memory},     {"$V", result.scalar},
           {"$K", combine},      {"$B", by},           {"$D", inner ? "r" : "c"}, {"$S", schedule}};
       CompiledKernel k = h.one(fill(all ? kReduceAll : kReduce, keys));
       ASSERT_TRUE(k.fn) << combine << " " << types.memory;
@@ -158,8 +158,14 @@ TEST(KernelReduce, AnyAndAll) {
 
 TEST(KernelReduce, EmptyGivesTheIdentity) {
   KernelHarness h;
-  CompiledKernel k = h.one(fill(kReduce, {{"$M", "f32"}, {"$T", "f32"}, {"$U", "f32"}, {"$V", "f32"}, {"$K", "add"},
-                                          {"$B", "c"}, {"$D", "r"}, {"$S", ""}}));
+  CompiledKernel k = h.one(fill(kReduce, {{"$M", "f32"},
+                                          {"$T", "f32"},
+                                          {"$U", "f32"},
+                                          {"$V", "f32"},
+                                          {"$K", "add"},
+                                          {"$B", "c"},
+                                          {"$D", "r"},
+                                          {"$S", ""}}));
   std::vector<float> y(3, 5.f);
   run(k, {nullptr, y.data()}, {0, 3, 0});
   EXPECT_EQ(y, std::vector<float>(3, 0.f));

@@ -72,7 +72,8 @@ template <class T> T pick(std::mt19937 &random, std::initializer_list<T> list) {
 
 std::string randomSchedule(std::mt19937 &random, const char *order, const char *par) {
   std::string text = order;
-  text += std::string(", vec = {") + pick(random, {"r", "c"}) + " = " + pick(random, {"1", "2", "4", "8", "16", "32"}) + "}";
+  text += std::string(", vec = {") + pick(random, {"r", "c"}) + " = " + pick(random, {"1", "2", "4", "8", "16", "32"}) +
+          "}";
   text += std::string(", unroll = ") + pick(random, {"1", "2", "3", "4", "8"});
   text += std::string(", tail = ") + pick(random, {"mask", "single", "auto"});
   if (random() % 2)
@@ -144,7 +145,8 @@ TEST(KernelSchedule, CompilesFromSeveralThreads) {
       KernelHarness h; // a context of its own
       std::string text;
       for (int i = 0; i < 4; ++i)
-        text += fill(kRows, {{"$S", "unroll = " + std::to_string(1 + (i + t) % 5)}, {"@rows", "@rows" + std::to_string(i)}});
+        text += fill(kRows,
+                     {{"$S", "unroll = " + std::to_string(1 + (i + t) % 5)}, {"@rows", "@rows" + std::to_string(i)}});
       auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &h.context);
       auto kernels = llvm::to_vector(module->getOps<dlc::ir::kernel::FuncOp>());
       auto compiled = compiler.compile(kernels);
