@@ -17,9 +17,13 @@ MLIR_HEADER = re.compile(r"^(mlir|llvm|mlir-c|llvm-c)/")
 
 
 def tracked(*suffixes: str) -> list[Path]:
-    """Files of the tree with one of the suffixes: git's list, new files included."""
+    """Files of the tree with one of the suffixes: git's list, new files included, or all but build folders."""
     command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    try:
+        names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        found = (p.relative_to(ROOT) for p in ROOT.rglob("*"))
+        names = [p.as_posix() for p in found if not p.parts[0].startswith((".", "build", "dist"))]
     return [Path(n) for n in sorted(set(names)) if n.endswith(suffixes) and (ROOT / n).is_file()]
 
 
