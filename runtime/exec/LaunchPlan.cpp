@@ -2,6 +2,7 @@
 #include "runtime/exec/LaunchPlan.h"
 #include "runtime/core/ThreadPool.h"
 #include "runtime/exec/PlanShape.h"
+#include <chrono>
 #include <cstring>
 
 namespace dlc {
@@ -255,7 +256,8 @@ void LaunchPlan::bind(Context &c, Span<const Tensor> inputs, Span<const Number> 
   c.error = 0;
 }
 
-void LaunchPlan::run(Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outputs) const {
+void LaunchPlan::run(Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outputs,
+                     std::vector<double> *seconds) const {
   std::unique_ptr<Context> c = acquire(symbols);
   struct Return {
     const LaunchPlan &plan;
@@ -263,7 +265,7 @@ void LaunchPlan::run(Span<const Tensor> inputs, Span<const Number> numbers, Ints
     ~Return() { plan.release(std::move(context)); }
   } giveBack{*this, c};
   bind(*c, inputs, numbers, outputs);
-  execute(*c);
+  seconds ? executeTimed(*c, *seconds) : execute(*c);
 }
 
 void LaunchPlan::runKernel(const PlanStep &s, Context &c) const {
@@ -314,30 +316,45 @@ void LaunchPlan::runMemory(const PlanStep &s, Context &c) const {
     copyStrided(dst, to.strides.data(), src, from.strides.data(), to.sizes.data(), to.sizes.size(), item);
 }
 
+inline void LaunchPlan::step(const PlanStep &s, Context &c, const StepInfo *&failing) const {
+  switch (s.kind) {
+  case StepKind::Kernel:
+    runKernel(s, c);
+    if (s.mayFail && __builtin_expect(c.error != 0, 0) && !failing)
+      failing = &infos_[s.info];
+    break;
+  case StepKind::Call:
+    if (failing)
+      throwKernelFault(c.error, failing->name); // a kernel's result may be garbage that a call would trip over
+    static_cast<const PlanCall *>(s.fn)->run(Span<Tensor>(c.tensors.data() + s.slot0, s.numSlots),
+                                             Ints(c.ints.data() + s.int0, s.numInts));
+    break;
+  case StepKind::Copy:
+  case StepKind::Fill:
+    runMemory(s, c);
+    break;
+  case StepKind::Check:
+    if (failing)
+      throwKernelFault(c.error, failing->name);
+    break;
+  }
+}
+
 void LaunchPlan::execute(Context &c) const {
   const StepInfo *failing = nullptr;
+  for (const PlanStep &s : steps_)
+    step(s, c, failing);
+}
+
+void LaunchPlan::executeTimed(Context &c, std::vector<double> &seconds) const {
+  using Clock = std::chrono::steady_clock;
+  const StepInfo *failing = nullptr;
+  seconds.resize(infos_.size());
   for (const PlanStep &s : steps_) {
-    switch (s.kind) {
-    case StepKind::Kernel:
-      runKernel(s, c);
-      if (s.mayFail && __builtin_expect(c.error != 0, 0) && !failing)
-        failing = &infos_[s.info];
-      break;
-    case StepKind::Call:
-      if (failing)
-        throwKernelFault(c.error, failing->name); // a kernel's result may be garbage that a call would trip over
-      static_cast<const PlanCall *>(s.fn)->run(Span<Tensor>(c.tensors.data() + s.slot0, s.numSlots),
-                                               Ints(c.ints.data() + s.int0, s.numInts));
-      break;
-    case StepKind::Copy:
-    case StepKind::Fill:
-      runMemory(s, c);
-      break;
-    case StepKind::Check:
-      if (failing)
-        throwKernelFault(c.error, failing->name);
-      break;
-    }
+    Clock::time_point start = Clock::now();
+    step(s, c, failing);
+    if (s.kind != StepKind::Check)
+      seconds[s.info] += std::chrono::duration<double>(Clock::now() - start).count();
   }
 }
 

@@ -83,7 +83,9 @@ public:
   /// Runs all steps. `numbers`: the graph's number operands in order; `symbols`: the values of its symbols. On return
   /// outputs[k] is a new tensor, or the donated input's handle. Throws what a failing step reports; then no donated
   /// input has been written. Any number of threads may run one plan.
-  void run(Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outputs) const;
+  /// With `seconds`, the time of step i is added to (*seconds)[i].
+  void run(Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outputs,
+           std::vector<double> *seconds = nullptr) const;
 
   size_t numInputs() const { return inputs_.size(); }
   size_t numOutputs() const { return outputs_.size(); }
@@ -123,6 +125,8 @@ private:
   void checkInput(size_t k, const Tensor &t, const Shape &shape) const;
   void bind(Context &c, Span<const Tensor> inputs, Span<const Number> numbers, std::vector<Tensor> &outputs) const;
   void execute(Context &c) const;
+  void executeTimed(Context &c, std::vector<double> &seconds) const;
+  void step(const PlanStep &s, Context &c, const StepInfo *&failing) const;
   void runKernel(const PlanStep &s, Context &c) const;
   void runMemory(const PlanStep &s, Context &c) const;
 

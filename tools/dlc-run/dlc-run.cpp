@@ -8,6 +8,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/SourceMgr.h"
 #include <chrono>
+#include <map>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -30,6 +31,7 @@ static cl::opt<bool> json("json", cl::desc("print the steps as JSON"));
 static cl::opt<bool> quiet("quiet", cl::desc("do not print the results"));
 static cl::opt<bool> noFuse("no-fuse", cl::desc("one kernel an op"));
 static cl::opt<int> repeat("repeat", cl::desc("measure this many runs"), cl::init(0));
+static cl::opt<bool> profile("profile", cl::desc("with --repeat: the time of each kind of step"));
 static cl::opt<std::string> outFile("output", cl::desc("prefix: write result k to <prefix>k.npy"));
 
 namespace {
@@ -147,6 +149,26 @@ double difference(const Tensor &a, const Tensor &b) {
   return worst;
 }
 
+/// Steps of one name together, dearest first.
+void printProfile(const Executable &e, const Data &d) {
+  std::vector<double> seconds;
+  std::vector<Tensor> outs;
+  for (int i = 0; i < repeat; ++i)
+    e.plan().run(Span<const Tensor>(d.inputs), Span<const Number>(d.numbers), Ints(d.symbols), outs, &seconds);
+  std::map<std::string, std::pair<double, int>> byName;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    auto &[sum, count] = byName[e.plan().infos()[i].name];
+    sum += seconds[i] / repeat * 1e6;
+    ++count;
+  }
+  std::vector<std::pair<double, std::string>> order;
+  for (auto &[name, entry] : byName)
+    order.push_back({entry.first, name});
+  std::sort(order.rbegin(), order.rend());
+  for (auto &[us, name] : order)
+    llvm::outs() << llvm::format("%10.1f us  %3d x  ", us, byName[name].second) << name << '\n';
+}
+
 int run(ModuleOp module) {
   OwningOpRef<ModuleOp> reference = module.clone();
   CompileOptions options = CompileOptions::fromKnobs();
@@ -181,6 +203,8 @@ int run(ModuleOp module) {
     }
   }
   if (repeat) {
+    if (profile)
+      printProfile(*e, d);
     double best = INFINITY;
     for (int i = 0; i < repeat; ++i) {
       auto start = std::chrono::steady_clock::now();
