@@ -33,8 +33,9 @@ bool describePoint(Node &n, const Symbols &symbols) {
   // The first operand of these only gives the shape.
   StringRef name = n.info->name;
   bool shapeOnly = name == "copy" || name == "fill" || n.info->kind == OpKind::Creation;
-  for (Value v : n.op->getOperands()) {
-    if (!isa<RankedTensorType>(v.getType()) || (shapeOnly && v == n.op->getOperand(0)))
+  for (OpOperand &operand : n.op->getOpOperands()) {
+    Value v = operand.get();
+    if (!isa<RankedTensorType>(v.getType()) || (shapeOnly && operand.getOperandNumber() == 0))
       continue;
     OperandUse use;
     if (!broadcastUse(v, result, symbols, use))
@@ -48,6 +49,8 @@ bool describePoint(Node &n, const Symbols &symbols) {
 /// Dims named by the attribute `dim`: one, a list, or all when absent or empty.
 SmallVector<int64_t> reducedDims(Operation *op, int64_t rank) {
   SmallVector<int64_t> dims;
+  if (rank == 0)
+    return dims;
   Attribute a = op->getAttr("dim");
   if (auto list = dyn_cast_or_null<DenseI64ArrayAttr>(a))
     for (int64_t d : list.asArrayRef())

@@ -40,8 +40,13 @@ bool Layouts::compose(Operation *op, const OpInfo &info, Layout &out) {
     out = {self.root, r.outs[0].sizes, r.outs[0].strides, r.outs[0].offset};
     if (strided)
       out.offset += self.offset;
-    // The type's own expressions are the canonical ones.
-    return same(out.sizes, symbols_.sizes(op->getResult(0)));
+    // The type's own expressions are the canonical ones; the meta's may be equal without being the same.
+    Dims typed = symbols_.sizes(op->getResult(0));
+    bool agree = typed.size() == out.sizes.size();
+    for (size_t k = 0; agree && k < typed.size(); ++k)
+      agree = typed[k].value() == out.sizes[k].value();
+    out.sizes = typed;
+    return agree;
   } catch (const Error &) {
     return false;
   }

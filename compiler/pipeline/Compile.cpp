@@ -9,6 +9,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include <atomic>
 #include <chrono>
 
 using namespace mlir;
@@ -40,7 +41,12 @@ std::string writeFile(StringRef folder, const Twine &name, StringRef text) {
 
 class Compilation {
 public:
-  Compilation(ModuleOp module, const CompileOptions &options) : module_(module), options_(options) {}
+  Compilation(ModuleOp module, const CompileOptions &options) : module_(module), options_(options) {
+    // Several graphs of one function: the second one's files are program.1-...
+    static std::atomic<int> dumped{0};
+    if (int n = options.dumpDir.empty() ? 0 : dumped++)
+      name_ = options.name + "." + std::to_string(n);
+  }
 
   std::shared_ptr<Executable> run() {
     auto start = std::chrono::steady_clock::now();
@@ -74,7 +80,7 @@ private:
                                     std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(), " ms"));
     } catch (const Error &e) {
       std::string where = options_.dumpDir.empty() ? ObjectCache::defaultDirectory() : options_.dumpDir;
-      std::string file = writeFile(where, options_.name + "-before-" + name + ".mlir", before.empty() ? textOf(module_) : before);
+      std::string file = writeFile(where, name_ + "-before-" + name + ".mlir", before.empty() ? textOf(module_) : before);
       fail(ErrorKind::Internal, e.what(), "\nRepeat with: ", name == "binary" ? "dlc-run " : "dlc-opt --phase-" + name.str() + " ",
            file.empty() ? "<the module>" : file);
     }
@@ -87,7 +93,7 @@ private:
 
   void dump(StringRef phase, StringRef ending, StringRef text) {
     if (!options_.dumpDir.empty())
-      writeFile(options_.dumpDir, options_.name + "-" + std::to_string(number_++) + "-" + phase + "." + ending, text);
+      writeFile(options_.dumpDir, name_ + "-" + std::to_string(number_++) + "-" + phase + "." + ending, text);
   }
 
   std::vector<ir::kernel::FuncOp> kernels() {
@@ -128,6 +134,7 @@ private:
 
   ModuleOp module_;
   const CompileOptions &options_;
+  std::string name_ = options_.name;
   ExecutableStats stats_;
   std::string assembly_;
   int number_ = 1;
