@@ -32,8 +32,8 @@ struct Data {
   std::vector<int64_t> symbols;
 };
 
-/// Fills all of a dense storage; integers are 0 to 3, so that they can be indices.
-void fillRandom(const Tensor &t, std::mt19937 &rng) {
+/// Fills all of a dense storage; integers are `low` to 3, so that they can be indices.
+void fillRandom(const Tensor &t, int low, std::mt19937 &rng) {
   std::uniform_real_distribution<double> real(-1, 1);
   visitDType(t.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -42,13 +42,13 @@ void fillRandom(const Tensor &t, std::mt19937 &rng) {
       if constexpr (std::is_same_v<T, bool>)
         data[i] = rng() % 2;
       else if constexpr (std::is_integral_v<T>)
-        data[i] = static_cast<T>(rng() % 4);
+        data[i] = static_cast<T>(low + rng() % (4 - low));
       else
         data[i] = Number(real(rng)).as<T>();
   });
 }
 
-Data makeData(func::FuncOp func) {
+Data makeData(func::FuncOp func, int low) {
   Data d;
   Symbols symbols(func);
   d.symbols = symbols.hints().vec();
@@ -73,7 +73,7 @@ Data makeData(func::FuncOp func) {
     if (auto map = func.getArgAttrOfType<AffineMapAttr>(arg.getArgNumber(), "dlc.strides"))
       strides = values(symbols.dims(map.getValue()));
     d.inputs.push_back(Tensor::emptyStrided(Ints(sizes), Ints(strides), dtypeOf(arg)));
-    fillRandom(d.inputs.back(), rng);
+    fillRandom(d.inputs.back(), low, rng);
   }
   return d;
 }
@@ -116,20 +116,36 @@ double difference(const Tensor &a, const Tensor &b) {
 
 double toleranceOf(DType dtype) { return dtype == DType::F16 ? 2e-3 : dtype == DType::BF16 ? 2e-2 : dtype == DType::F64 ? 1e-12 : 2e-5; }
 
-/// The worst difference over all results and inputs (a graph may write those), over what its dtype allows.
-double runBoth(const Executable &cuda, const Executable &eager, const Data &d) {
-  auto run = [&](const Executable &e) {
-    std::vector<Tensor> inputs, outputs;
-    for (const Tensor &t : d.inputs)
-      inputs.push_back(copyOf(t));
-    e.run(Span<const Tensor>(inputs), Span<const Number>(d.numbers), Ints(d.symbols), outputs);
-    outputs.insert(outputs.end(), inputs.begin(), inputs.end());
-    return outputs;
-  };
-  std::vector<Tensor> got = run(cuda), want = run(eager);
-  double worst = got.size() == want.size() ? 0 : INFINITY;
-  for (size_t i = 0; i < got.size() && i < want.size(); ++i)
-    worst = std::max(worst, difference(got[i], want[i]) / toleranceOf(want[i].dtype()));
+struct Outcome {
+  std::vector<Tensor> tensors; ///< results, then inputs, which a graph may write
+  std::string error;
+};
+
+Outcome runOn(const Executable &e, const Data &d) {
+  Outcome out;
+  std::vector<Tensor> inputs;
+  for (const Tensor &t : d.inputs)
+    inputs.push_back(copyOf(t));
+  try {
+    e.run(Span<const Tensor>(inputs), Span<const Number>(d.numbers), Ints(d.symbols), out.tensors);
+  } catch (const Error &error) {
+    out.error = str("raises ", static_cast<int>(error.kind()));
+  }
+  out.tensors.insert(out.tensors.end(), inputs.begin(), inputs.end());
+  return out;
+}
+
+/// The worst difference over what its dtype allows; infinity if only one raises. `raised` counts errors of both.
+double runBoth(const Executable &cuda, const Executable &eager, const Data &d, int &raised) {
+  Outcome got = runOn(cuda, d), want = runOn(eager, d);
+  if (got.error != want.error || got.tensors.size() != want.tensors.size()) {
+    std::printf("CUDA: %s; eager: %s\n", got.error.c_str(), want.error.c_str());
+    return INFINITY;
+  }
+  raised += !want.error.empty();
+  double worst = 0;
+  for (size_t i = 0; i < got.tensors.size() && want.error.empty(); ++i)
+    worst = std::max(worst, difference(got.tensors[i], want.tensors[i]) / toleranceOf(want.tensors[i].dtype()));
   return worst;
 }
 
@@ -198,20 +214,23 @@ private:
       compiled.info.mayShare = kernel.mayShare;
     }
     double worst = INFINITY;
+    int raised = 0;
     try {
       if (!graph.failure.empty())
         throw std::runtime_error(graph.failure);
       ExecutableStats stats;
       auto func = graph.module->lookupSymbol<func::FuncOp>("main");
       std::vector<int64_t> hints = Symbols(func).hints().vec();
-      Data data = makeData(func);
       Executable cuda(buildPlan(func, kernels, stats), stats, hints);
-      worst = runBoth(cuda, *compileReference(*graph.reference), data);
+      std::shared_ptr<Executable> eager = compileReference(*graph.reference);
+      worst = 0;
+      for (int low : {0, 1}) // without zeros, divisions do not raise
+        worst = std::max(worst, runBoth(cuda, *eager, makeData(func, low), raised));
     } catch (const std::exception &e) {
       std::printf("%s: %s\n", graph.file.c_str(), e.what());
     }
-    std::printf("%s: %s (%u kernels, %.3g of the tolerance)\n", graph.file.c_str(), worst <= 1 ? "equal" : "DIFFERENT",
-                kernels.size(), worst);
+    std::printf("%s: %s (%u kernels, %.3g of the tolerance, %d runs raised)\n", graph.file.c_str(),
+                worst <= 1 ? "equal" : "DIFFERENT", kernels.size(), worst, raised);
     return worst <= 1;
   }
 
