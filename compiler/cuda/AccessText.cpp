@@ -74,8 +74,8 @@ SmallVector<KernelText::Term> KernelText::indices(AffineMap map, ArrayRef<unsign
   return list;
 }
 
-std::string KernelText::applyBound(Bound bound, ArrayRef<int64_t> positions, ValueRange sizes,
-                                   SmallVector<Term> &list, unsigned level) {
+std::string KernelText::applyBound(Bound bound, ArrayRef<int64_t> positions, ValueRange sizes, SmallVector<Term> &list,
+                                   unsigned level) {
   std::string inside;
   for (auto [position, size] : llvm::zip(positions, sizes)) {
     std::string index = define(level, indexType(), list[position].text);

@@ -2,7 +2,8 @@
 // assumes -fmad=false with IEEE division and square root, so that elementwise results equal those of the CPU.
 //
 // Parameters of a printed kernel, all passed by value: the pointers of the kernel's binary interface in the order of
-// `bufs` (the last one the error slot), then its `ints` as `long long` (f64 scalars bit-cast), without the parallel range.
+// `bufs` (the last one the error slot), then its `ints` as `long long` (f64 scalars bit-cast), without the parallel
+// range.
 #ifndef DLC_COMPILER_CUDA_CUDAEMITTER_H
 #define DLC_COMPILER_CUDA_CUDAEMITTER_H
 

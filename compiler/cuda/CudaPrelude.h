@@ -8,7 +8,19 @@
 namespace dlc::compiler {
 
 /// Names of helpers; what a helper needs itself comes with it.
-enum class CudaHelper { Raise, IntPow, Half, BFloat, SafeDivide, FloorIndex, Combine, Pair, Shuffle, RowReduce, ColumnReduce };
+enum class CudaHelper {
+  Raise,
+  IntPow,
+  Half,
+  BFloat,
+  SafeDivide,
+  FloorIndex,
+  Combine,
+  Pair,
+  Shuffle,
+  RowReduce,
+  ColumnReduce
+};
 
 /// Returns the text of the helpers in `used` and of those they need.
 std::string cudaPrelude(std::set<CudaHelper> used);

@@ -157,12 +157,12 @@ template <class To, class From> To bitCast(From x) {
 
 /// Exports `name`_host(bufs, ints, grid) for a printed kernel, and `name`_entry(bufs, ints) with a fixed grid.
 #define DLC_HOST_KERNEL(name, x, y, fixed)                                                                             \
-  extern "C" __attribute__((visibility("default"))) void name##_host(                                                  \
-      void *const *dlc_bufs, const long long *dlc_ints, unsigned dlc_grid) {                                           \
+  extern "C" __attribute__((visibility("default"))) void name##_host(void *const *dlc_bufs, const long long *dlc_ints, \
+                                                                     unsigned dlc_grid) {                              \
     dlc_shim::launchKernel(name, dlc_grid, x, y, dlc_bufs, dlc_ints);                                                  \
   }                                                                                                                    \
-  extern "C" __attribute__((visibility("default"))) void name##_entry(void *const *dlc_bufs,                           \
-                                                                      const long long *dlc_ints) {                     \
+  extern "C"                                                                                                           \
+      __attribute__((visibility("default"))) void name##_entry(void *const *dlc_bufs, const long long *dlc_ints) {     \
     name##_host(dlc_bufs, dlc_ints, fixed);                                                                            \
   }
 

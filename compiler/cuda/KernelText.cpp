@@ -132,9 +132,8 @@ void KernelText::chooseTeam() {
         first.push_back(loop);
     }
   bool reduces = !func_.getOps<ReduceOp>().empty();
-  bool serialWrite = llvm::any_of(plan_.sinks, [&](const Sink &sink) {
-    return isa<WriteOp>(sink.op) && (sink.dims & ~points) != 0;
-  });
+  bool serialWrite =
+      llvm::any_of(plan_.sinks, [&](const Sink &sink) { return isa<WriteOp>(sink.op) && (sink.dims & ~points) != 0; });
   int64_t threads = 0;
   if (ScheduleAttr schedule = func_.getScheduleAttr())
     if (auto gpu = schedule.getFields().getAs<DictionaryAttr>("gpu"))
@@ -424,13 +423,15 @@ KernelText::Accumulator KernelText::makeAccumulator(ReduceOp reduce, unsigned re
   if (isUnsigned)
     identity = "(" + acc.type + ")" + (combine == Combine::minu ? "-1" : "0");
   else if (scalar::isFloat(acc.kind))
-    identity = scalar::TextBuilder::literal(acc.kind, lowest ? -HUGE_VAL : highest ? HUGE_VAL : combine == Combine::mul);
+    identity = scalar::TextBuilder::literal(acc.kind, lowest    ? -HUGE_VAL
+                                                      : highest ? HUGE_VAL
+                                                                : combine == Combine::mul);
   else if (lowest || highest)
-    identity = scalar::TextBuilder::intLiteral(
-        acc.kind, lowest ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits));
+    identity = scalar::TextBuilder::intLiteral(acc.kind, lowest ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits));
   else
-    identity = scalar::TextBuilder::intLiteral(acc.kind,
-                                               combine == Combine::mul ? 1 : combine == Combine::andi ? -1 : 0);
+    identity = scalar::TextBuilder::intLiteral(acc.kind, combine == Combine::mul    ? 1
+                                                         : combine == Combine::andi ? -1
+                                                                                    : 0);
   if (acc.isPair) {
     acc.type = "dlc_pair<" + acc.type + ">";
     identity = "{" + identity + ", 9223372036854775807ll}";

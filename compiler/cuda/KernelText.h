@@ -132,8 +132,8 @@ private:
   llvm::DenseMap<mlir::Value, Accumulator> accumulators_;
   llvm::DenseMap<unsigned, bool> inLeaf_; ///< of a reduce: whether lanes hold partial results
   llvm::SmallVector<mlir::Value> written_;
-  unsigned innerLoop_ = ~0u; ///< the plan's number of the innermost open loop
-  llvm::SmallVector<unsigned> nestDims_; ///< dims that the open leaf nest shares out
+  unsigned innerLoop_ = ~0u;                                           ///< the plan's number of the innermost open loop
+  llvm::SmallVector<unsigned> nestDims_;                               ///< dims that the open leaf nest shares out
   llvm::DenseMap<mlir::Value, llvm::SmallVector<unsigned>> stashDims_; ///< nestDims_ where a stash was filled
   CudaKernel info_;
   Team team_ = Team::Thread;

@@ -110,7 +110,10 @@ KernelText::Term KernelText::evalOp(Operation *op) {
   StringRef name = op->getName().stripDialect();
   if (isa<math::MathDialect>(op->getDialect())) {
     name = llvm::StringSwitch<StringRef>(name)
-               .Case("absf", "abs").Case("absi", "abs").Case("roundeven", "round").Case("powf", "pow")
+               .Case("absf", "abs")
+               .Case("absi", "abs")
+               .Case("roundeven", "round")
+               .Case("powf", "pow")
                .Default(name);
     return evalPrim(op, name, operands, false);
   }
@@ -186,22 +189,38 @@ static std::string compareFloats(Operation *op, const std::string &x, const std:
   std::string unordered = "(" + x + " != " + x + " || " + y + " != " + y + ")";
   auto negated = [&](const char *inverse) { return "!(" + x + " " + inverse + " " + y + ")"; };
   switch (cast<arith::CmpFOp>(op).getPredicate()) {
-  case P::OEQ: return x + " == " + y;
-  case P::OGT: return x + " > " + y;
-  case P::OGE: return x + " >= " + y;
-  case P::OLT: return x + " < " + y;
-  case P::OLE: return x + " <= " + y;
-  case P::ONE: return x + " < " + y + " || " + x + " > " + y;
-  case P::ORD: return "!" + unordered;
-  case P::UEQ: return "!(" + x + " < " + y + " || " + x + " > " + y + ")";
-  case P::UGT: return negated("<=");
-  case P::UGE: return negated("<");
-  case P::ULT: return negated(">=");
-  case P::ULE: return negated(">");
-  case P::UNE: return x + " != " + y;
-  case P::UNO: return unordered;
-  case P::AlwaysFalse: return "false";
-  case P::AlwaysTrue: return "true";
+  case P::OEQ:
+    return x + " == " + y;
+  case P::OGT:
+    return x + " > " + y;
+  case P::OGE:
+    return x + " >= " + y;
+  case P::OLT:
+    return x + " < " + y;
+  case P::OLE:
+    return x + " <= " + y;
+  case P::ONE:
+    return x + " < " + y + " || " + x + " > " + y;
+  case P::ORD:
+    return "!" + unordered;
+  case P::UEQ:
+    return "!(" + x + " < " + y + " || " + x + " > " + y + ")";
+  case P::UGT:
+    return negated("<=");
+  case P::UGE:
+    return negated("<");
+  case P::ULT:
+    return negated(">=");
+  case P::ULE:
+    return negated(">");
+  case P::UNE:
+    return x + " != " + y;
+  case P::UNO:
+    return unordered;
+  case P::AlwaysFalse:
+    return "false";
+  case P::AlwaysTrue:
+    return "true";
   }
   return "";
 }

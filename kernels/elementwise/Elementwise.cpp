@@ -267,7 +267,7 @@ void Runner::range(int64_t begin, int64_t end) {
 namespace {
 void throwFault(const Operands &in, int64_t fault) {
   if (fault)
-    fail(ErrorKind::ZeroDivision, in.op(),
+    fail(ErrorKind::Runtime, "ZeroDivisionError: ", in.op(),
          ": integer division by zero\nMake sure that no element of the divisor is 0.");
 }
 } // namespace

@@ -1,40 +1,38 @@
 // What a builder of scalar code must offer, and the helpers by which primitives pick code by kind.
 //
-// A primitive is a function template `template <class B, class V> auto exp_(B &b, V x)`. Three
-// builders instantiate it: NativeBuilder (a value is a C++ number: eager kernels, folding),
-// TextBuilder (a value is the name of a CUDA variable), and the lowering's builder (a value is an
-// SSA value, scalar or vector). All do the same operations in the same order, so results agree bit
-// for bit. Code is straight-line: no branch on data, only `select`.
+// A primitive is a function template `template <class B, class V> auto exp_(B &b, V x)`. Three builders instantiate it:
+// NativeBuilder (a value is a C++ number: eager kernels, folding), TextBuilder (a value is the name of a CUDA
+// variable), and the lowering's builder (a value is an SSA value, scalar or vector). All do the same operations in the
+// same order, so results agree bit for bit. Code is straight-line: no branch on data, only `select`.
 //
-// Builder interface. `V` is the value type; a native builder has one per Kind, the others have one
-// that carries its Kind (also signedness: I8 and U8 differ in compare, divide, right shift and
-// convert) and perhaps a vector shape.
+// Builder interface. `V` is the value type; a native builder has one per Kind, the others have one that carries its
+// Kind (also signedness: I8 and U8 differ in compare, divide, right shift and convert) and perhaps a vector shape.
 //
-//   Kind kind(V x)                       of a value; a native builder answers from the C++ type
-//   V like(V x, double c)                constant with the kind and shape of x; float kinds and
-//   Bool V likeInt(V x, int64_t c)            same for integer kinds (wraps) and Bool V
-//   add/sub/mul(V x, V y)              floats: one IEEE rounding each, never contracted; ints: wrap
-//   V div(V x, V y)                      float kinds only
-//   V divInt(V x, V y), remInt(V x, V y) truncating, signed or unsigned by kind; y is never 0 and
-//   never overflows V neg(V x)                           float kinds: flips the sign bit, NaN too
-//   V fma(V x, V y, V z)                 float kinds, one rounding
-//   V absf(V x), copysign(V x, V y)      float kinds, on bits
-//   V sqrt, floor, ceil, trunc, roundeven(V x)  float kinds, correctly rounded
-//   V cmp(Cmp c, V x, V y)               Bool result; with a NaN operand only Ne is true (ordered
-//   but for Ne) V select(V condition, V x, V y)      condition is Bool, never speculative in
-//   effect: both sides are computed V bitAnd/bitOr/bitXor(V x, V y)      integers and Bool V shl(V
-//   x, V n)                      integers, 0 <= n < width V shr(V x, V n) arithmetic for signed
-//   kinds, logical for U8 V shrLogical(V x, V n)               logical for every kind V bits(V x)
-//   F32 -> I32, F64 -> I64, same bits V fromBits(V x)                      the inverse V
-//   convert<K>(V x)                    value conversion to kind K: int <-> int by sign or zero
-//   extension or
-//                                        truncation (Bool is 0 or 1), int -> float nearest even,
-//                                        float -> float; float -> int truncates and is only applied
-//                                        to values that fit. To Bool from an integer: never used
-//                                        (compare with 0)
-//   V libm(Libm f, V x...)               scalar call in the value's kind (see Libm); a vector
-//   builder calls per lane void raise(V condition, Fault f)     marks the kernel's error slot if
-//   the Bool condition holds in any lane
+// clang-format off
+//   Kind kind(V x)                         of a value; a native builder answers from the C++ type
+//   V like(V x, double c)                  constant with the kind and shape of x; float kinds and Bool
+//   V likeInt(V x, int64_t c)              the same for integer kinds (wraps) and Bool
+//   V add/sub/mul(V x, V y)                floats: one IEEE rounding each, never contracted; ints: wrap
+//   V div(V x, V y)                        float kinds only
+//   V divInt(V x, V y), remInt(V x, V y)   truncating, signed or unsigned by kind; y is never 0 and never overflows
+//   V neg(V x)                             float kinds: flips the sign bit, of NaN too
+//   V fma(V x, V y, V z)                   float kinds, one rounding
+//   V absf(V x), copysign(V x, V y)        float kinds, on bits
+//   V sqrt, floor, ceil, trunc, roundeven(V x)   float kinds, correctly rounded
+//   V cmp(Cmp c, V x, V y)                 Bool result; with a NaN operand only Ne is true
+//   V select(V condition, V x, V y)        condition is Bool; both sides are computed
+//   V bitAnd/bitOr/bitXor(V x, V y)        integers and Bool
+//   V shl(V x, V n)                        integers, 0 <= n < width
+//   V shr(V x, V n)                        arithmetic for signed kinds, logical for U8
+//   V shrLogical(V x, V n)                 logical for every kind
+//   V bits(V x)                            F32 -> I32, F64 -> I64, same bits
+//   V fromBits(V x)                        the inverse
+//   V convert<K>(V x)                      to kind K: int <-> int by sign or zero extension or truncation (Bool is 0 or
+//                                          1), int -> float nearest even, float -> float; float -> int truncates and is
+//                                          only applied to values that fit; to Bool: never used (compare with 0)
+//   V libm(Libm f, V x...)                 scalar call in the value's kind (see Libm); a vector builder calls per lane
+//   void raise(V condition, Fault f)       marks the kernel's error slot if the Bool condition holds in any lane
+// clang-format on
 #ifndef DLC_RUNTIME_SCALAR_BUILDER_H
 #define DLC_RUNTIME_SCALAR_BUILDER_H
 

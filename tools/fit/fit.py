@@ -87,48 +87,133 @@ def root(f):
 
 def main():
     ln2 = float(mp.log(2))
-    show("exp: (e^r - 1 - r) / r^2", *fit(guarded(lambda r: (mp.expm1(r) - r) / r**2, 0.5), 5, -0.51 * ln2,
-         0.51 * ln2, lambda r: r**2 / mp.exp(r)))
-    show("expm1: (e^r - 1 - r) / r^2, relative to e^r - 1", *fit(
-        guarded(lambda r: (mp.expm1(r) - r) / r**2, 0.5), 5, -0.51 * ln2, 0.51 * ln2,
-        guarded(lambda r: r**2 / mp.expm1(r), 0)))
-    show("exp2: (2^r - 1) / r", *fit(guarded(lambda r: mp.expm1(r * mp.log(2)) / r, mp.log(2)), 6, -0.505, 0.505,
-         lambda r: r / mp.power(2, r)))
+    show(
+        "exp: (e^r - 1 - r) / r^2",
+        *fit(guarded(lambda r: (mp.expm1(r) - r) / r**2, 0.5), 5, -0.51 * ln2, 0.51 * ln2, lambda r: r**2 / mp.exp(r)),
+    )
+    show(
+        "expm1: (e^r - 1 - r) / r^2, relative to e^r - 1",
+        *fit(
+            guarded(lambda r: (mp.expm1(r) - r) / r**2, 0.5),
+            5,
+            -0.51 * ln2,
+            0.51 * ln2,
+            guarded(lambda r: r**2 / mp.expm1(r), 0),
+        ),
+    )
+    show(
+        "exp2: (2^r - 1) / r",
+        *fit(guarded(lambda r: mp.expm1(r * mp.log(2)) / r, mp.log(2)), 6, -0.505, 0.505, lambda r: r / mp.power(2, r)),
+    )
     low, high = float(mp.sqrt(0.5)) - 1, float(mp.sqrt(2)) - 1
-    show("log: (log(1+f) - f + f^2/2) / f^3", *fit(
-        guarded(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, mp.mpf(1) / 3), 7, low, high,
-        guarded(lambda f: f**3 / mp.log1p(f), 0)))
-    show("tanh: (tanh x - x) / x^3 in z = x^2, x <= 0.625", *fit(
-        root(guarded(lambda x: (mp.tanh(x) - x) / x**3, -mp.mpf(1) / 3)), 5, 0, 0.625**2,
-        root(guarded(lambda x: x**3 / mp.tanh(x), 0))))
+    show(
+        "log: (log(1+f) - f + f^2/2) / f^3",
+        *fit(
+            guarded(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, mp.mpf(1) / 3),
+            7,
+            low,
+            high,
+            guarded(lambda f: f**3 / mp.log1p(f), 0),
+        ),
+    )
+    show(
+        "tanh: (tanh x - x) / x^3 in z = x^2, x <= 0.625",
+        *fit(
+            root(guarded(lambda x: (mp.tanh(x) - x) / x**3, -mp.mpf(1) / 3)),
+            5,
+            0,
+            0.625**2,
+            root(guarded(lambda x: x**3 / mp.tanh(x), 0)),
+        ),
+    )
     quarter = float(mp.pi) / 4 * 1.01
-    show("sin: (sin r - r) / r^3 in r^2", *fit(root(guarded(lambda x: (mp.sin(x) - x) / x**3, -mp.mpf(1) / 6)), 3, 0,
-         quarter**2, root(guarded(lambda x: x**3 / mp.sin(x), 0))))
-    show("cos: (cos r - 1 + r^2/2) / r^4 in r^2", *fit(
-        root(guarded(lambda x: (mp.cos(x) - 1 + x * x / 2) / x**4, mp.mpf(1) / 24)), 3, 0, quarter**2,
-        root(lambda x: x**4 / mp.cos(x))))
-    show("tan: (tan r - r) / r^3 in r^2", *fit(root(guarded(lambda x: (mp.tan(x) - x) / x**3, mp.mpf(1) / 3)), 6, 0,
-         quarter**2, root(guarded(lambda x: x**3 / mp.tan(x), 0))))
-    show("atan: (atan x - x) / x^3 in x^2, x <= 1", *fit(
-        root(guarded(lambda x: (mp.atan(x) - x) / x**3, -mp.mpf(1) / 3)), 8, 0, 1.0,
-        root(guarded(lambda x: x**3 / mp.atan(x), 0))))
-    show("asin: (asin x - x) / x^3 in x^2, x <= 0.5", *fit(
-        root(guarded(lambda x: (mp.asin(x) - x) / x**3, mp.mpf(1) / 6)), 5, 0, 0.25,
-        root(guarded(lambda x: x**3 / mp.asin(x), 0))))
-    show("sinh: (sinh x - x) / x^3 in x^2, x <= 1", *fit(
-        root(guarded(lambda x: (mp.sinh(x) - x) / x**3, mp.mpf(1) / 6)), 3, 0, 1.0,
-        root(guarded(lambda x: x**3 / mp.sinh(x), 0))))
-    show("erf: (erf x - x) / x in x^2, x <= 1", *fit(
-        root(guarded(lambda x: (mp.erf(x) - x) / x, 2 / mp.sqrt(mp.pi) - 1)), 6, 0, 1.0,
-        root(guarded(lambda x: x / mp.erf(x), mp.sqrt(mp.pi) / 2))))
+    show(
+        "sin: (sin r - r) / r^3 in r^2",
+        *fit(
+            root(guarded(lambda x: (mp.sin(x) - x) / x**3, -mp.mpf(1) / 6)),
+            3,
+            0,
+            quarter**2,
+            root(guarded(lambda x: x**3 / mp.sin(x), 0)),
+        ),
+    )
+    show(
+        "cos: (cos r - 1 + r^2/2) / r^4 in r^2",
+        *fit(
+            root(guarded(lambda x: (mp.cos(x) - 1 + x * x / 2) / x**4, mp.mpf(1) / 24)),
+            3,
+            0,
+            quarter**2,
+            root(lambda x: x**4 / mp.cos(x)),
+        ),
+    )
+    show(
+        "tan: (tan r - r) / r^3 in r^2",
+        *fit(
+            root(guarded(lambda x: (mp.tan(x) - x) / x**3, mp.mpf(1) / 3)),
+            6,
+            0,
+            quarter**2,
+            root(guarded(lambda x: x**3 / mp.tan(x), 0)),
+        ),
+    )
+    show(
+        "atan: (atan x - x) / x^3 in x^2, x <= 1",
+        *fit(
+            root(guarded(lambda x: (mp.atan(x) - x) / x**3, -mp.mpf(1) / 3)),
+            8,
+            0,
+            1.0,
+            root(guarded(lambda x: x**3 / mp.atan(x), 0)),
+        ),
+    )
+    show(
+        "asin: (asin x - x) / x^3 in x^2, x <= 0.5",
+        *fit(
+            root(guarded(lambda x: (mp.asin(x) - x) / x**3, mp.mpf(1) / 6)),
+            5,
+            0,
+            0.25,
+            root(guarded(lambda x: x**3 / mp.asin(x), 0)),
+        ),
+    )
+    show(
+        "sinh: (sinh x - x) / x^3 in x^2, x <= 1",
+        *fit(
+            root(guarded(lambda x: (mp.sinh(x) - x) / x**3, mp.mpf(1) / 6)),
+            3,
+            0,
+            1.0,
+            root(guarded(lambda x: x**3 / mp.sinh(x), 0)),
+        ),
+    )
+    show(
+        "erf: (erf x - x) / x in x^2, x <= 1",
+        *fit(
+            root(guarded(lambda x: (mp.erf(x) - x) / x, 2 / mp.sqrt(mp.pi) - 1)),
+            6,
+            0,
+            1.0,
+            root(guarded(lambda x: x / mp.erf(x), mp.sqrt(mp.pi) / 2)),
+        ),
+    )
     top, bottom, error = fit_rational(lambda t: mp.erfc(t + 2.25), 7, 4, -1.25, 1.68, lambda x: 1)
     show("erfc(t + 2.25) on [1, 3.93], numerator (absolute error)", top, error)
     show("erfc(t + 2.25) on [1, 3.93], denominator", bottom, error)
     double = np.float64
     s = float((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) * 1.001
-    show("log2 in f64: 2 atanh(s) / (s ln 2) in s^2", *fit(
-        root(guarded(lambda x: 2 * mp.atanh(x) / (x * mp.log(2)), 2 / mp.log(2))), 5, 0, s * s,
-        root(guarded(lambda x: x * mp.log(2) / (2 * mp.atanh(x)), mp.log(2) / 2)), double), double)
+    show(
+        "log2 in f64: 2 atanh(s) / (s ln 2) in s^2",
+        *fit(
+            root(guarded(lambda x: 2 * mp.atanh(x) / (x * mp.log(2)), 2 / mp.log(2))),
+            5,
+            0,
+            s * s,
+            root(guarded(lambda x: x * mp.log(2) / (2 * mp.atanh(x)), mp.log(2) / 2)),
+            double,
+        ),
+        double,
+    )
     show("exp2 in f64: 2^r", *fit(lambda r: mp.power(2, r), 7, -0.5, 0.5, lambda r: 1 / mp.power(2, r), double), double)
 
 

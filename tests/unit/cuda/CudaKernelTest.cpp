@@ -185,7 +185,8 @@ TEST(CudaKernel, SoftmaxWithNanAndInfinities) {
 TEST(CudaKernel, LayerNormWithFewerRowsThanTeams) {
   constexpr int kColumns = 96;
   for (int rows : {1, 7, 9, 20}) {
-    Floats x = randoms(rows * kColumns), q = randoms(rows * kColumns, 2), g = randoms(kColumns, 3), b = randoms(kColumns, 4);
+    Floats x = randoms(rows * kColumns), q = randoms(rows * kColumns, 2), g = randoms(kColumns, 3),
+           b = randoms(kColumns, 4);
     Floats h(rows * kColumns + 96, 5), y(rows * kColumns + 96, 5);
     run("layer_norm", {x.data(), q.data(), g.data(), b.data(), h.data(), y.data()}, {kColumns, kColumns, rows}, 2);
     for (int r = 0; r < rows; ++r) {
@@ -289,13 +290,15 @@ TEST(CudaKernel, ScatterAddsInOrder) {
   std::vector<int64_t> index;
   for (int n = 0; n < kRows; ++n)
     index.push_back(n * n % kVocabulary);
-  EXPECT_EQ(run("scatter_add", {x.data(), index.data(), y.data()}, {kColumns, kColumns, kRows, kColumns, kVocabulary}), 0);
+  EXPECT_EQ(run("scatter_add", {x.data(), index.data(), y.data()}, {kColumns, kColumns, kRows, kColumns, kVocabulary}),
+            0);
   for (int n = 0; n < kRows; ++n)
     for (int c = 0; c < kColumns; ++c)
       want[index[n] * kColumns + c] += x[n * kColumns + c];
   EXPECT_EQ(y, want);
   index[4] = kVocabulary;
-  EXPECT_EQ(run("scatter_add", {x.data(), index.data(), y.data()}, {kColumns, kColumns, kRows, kColumns, kVocabulary}), 2);
+  EXPECT_EQ(run("scatter_add", {x.data(), index.data(), y.data()}, {kColumns, kColumns, kRows, kColumns, kVocabulary}),
+            2);
 }
 
 TEST(CudaKernel, IndexValuesAndReversedReads) {

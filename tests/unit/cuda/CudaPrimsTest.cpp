@@ -47,8 +47,8 @@ std::string kernelText(const CudaPrim &prim, const Case &c) {
     call += (i ? ", " : "") + array + "[i]";
   }
   text += std::string(s::cppName(prim.result)) + " *y, long long *err, long long n) {\n";
-  text += "  for (long long i = blockIdx.x * 64 + threadIdx.x; i < n; i += gridDim.x * 64)\n    y[i] = " + call +
-          ");\n}\n";
+  text +=
+      "  for (long long i = blockIdx.x * 64 + threadIdx.x; i < n; i += gridDim.x * 64)\n    y[i] = " + call + ");\n}\n";
   return text;
 }
 
@@ -87,8 +87,22 @@ template <class T> std::vector<T> values(int set) {
   std::vector<T> out;
   if constexpr (std::is_floating_point_v<T>) {
     T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
-    std::vector<T> odd{0, T(-0.0), 1, -1, T(0.5), T(-0.5), 2, -3, inf, -inf, nan, std::numeric_limits<T>::denorm_min(),
-                       std::numeric_limits<T>::max(), std::numeric_limits<T>::lowest(), std::numeric_limits<T>::min(), 20};
+    std::vector<T> odd{0,
+                       T(-0.0),
+                       1,
+                       -1,
+                       T(0.5),
+                       T(-0.5),
+                       2,
+                       -3,
+                       inf,
+                       -inf,
+                       nan,
+                       std::numeric_limits<T>::denorm_min(),
+                       std::numeric_limits<T>::max(),
+                       std::numeric_limits<T>::lowest(),
+                       std::numeric_limits<T>::min(),
+                       20};
     for (size_t i = 0; i < odd.size() * odd.size(); ++i)
       out.push_back(odd[set == 0 ? i / odd.size() : (i * (set == 1 ? 1 : 7)) % odd.size()]);
     std::uniform_real_distribution<double> near(-12, 12);
@@ -158,8 +172,8 @@ template <size_t I, Kind K> void check(HostProgram &program) {
     program.run(kernel, bufs, {int64_t(kCount)}, 1);
     for (size_t i = 0; i < kCount; ++i) {
       R want = apply(i);
-      ASSERT_TRUE(sameBits<R>(R(got[i]), want)) << kernel << " at " << i << ": " << +R(got[i]) << " instead of " << +want
-                                                << " for " << +a[i] << ", " << +b[i] << ", " << +c[i];
+      ASSERT_TRUE(sameBits<R>(R(got[i]), want)) << kernel << " at " << i << ": " << +R(got[i]) << " instead of "
+                                                << +want << " for " << +a[i] << ", " << +b[i] << ", " << +c[i];
     }
     EXPECT_EQ(fault, builder.fault) << kernel;
   }

@@ -31,8 +31,9 @@ public:
       for (const HostKernel &kernel : kernels)
         out << "DLC_HOST_KERNEL(" << kernel.name << ", " << kernel.threadsX << ", " << kernel.threadsY << ", 3)\n";
     }
-    std::string command = std::string(DLC_TEST_CXX) + " -std=c++17 -O1 -fPIC -shared -march=x86-64-v3 -ffp-contract=off" +
-                          " -Wall -Werror -I" + DLC_TEST_SOURCE + " " + base + "/program.cpp -o " + base + "/program.so";
+    std::string command = std::string(DLC_TEST_CXX) +
+                          " -std=c++17 -O1 -fPIC -shared -march=x86-64-v3 -ffp-contract=off" + " -Wall -Werror -I" +
+                          DLC_TEST_SOURCE + " " + base + "/program.cpp -o " + base + "/program.so";
     int status = std::system(command.c_str());
     if (status == 0)
       library_ = dlopen((base + "/program.so").c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -47,7 +48,8 @@ public:
   }
   HostProgram(const HostProgram &) = delete;
 
-  void run(const std::string &kernel, const std::vector<void *> &bufs, const std::vector<int64_t> &ints, unsigned grid) {
+  void run(const std::string &kernel, const std::vector<void *> &bufs, const std::vector<int64_t> &ints,
+           unsigned grid) {
     using Entry = void (*)(void *const *, const long long *, unsigned);
     auto entry = reinterpret_cast<Entry>(dlsym(library_, (kernel + "_host").c_str()));
     if (!entry)

@@ -71,23 +71,21 @@ template <class Own, class Reference>
 void checkScan(const char *name, Own own, Reference reference, double bound = 2.0) {
   Worst w = scan(loopOf(own), reference);
   std::printf("  %-8s %.3f ulp at %a (%g)\n", name, w.error, w.at, w.at);
-  EXPECT_LE(w.error, bound) << name << "(" << w.at << ") gave " << w.got << ", want "
-                            << reference(w.at);
-  for (float x :
-       {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f, 0x1p-126f,
-        3.4028234e38f, -3.4028234e38f, 88.72284f, 88.73f, -103.972f, -104.0f, 0.5f, -0.5f})
+  EXPECT_LE(w.error, bound) << name << "(" << w.at << ") gave " << w.got << ", want " << reference(w.at);
+  for (float x : {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f, 0x1p-126f, 3.4028234e38f,
+                  -3.4028234e38f, 88.72284f, 88.73f, -103.972f, -104.0f, 0.5f, -0.5f})
     EXPECT_LE(ulps(own(x), reference(x)), bound) << name << "(" << x << ") gave " << own(x);
 }
 
-#define DLC_SCAN(Name, reference)                                                                  \
-  TEST(ScalarScan, Name) {                                                                         \
-    checkScan(                                                                                     \
-        #Name,                                                                                     \
-        [](float x) {                                                                              \
-          s::NativeBuilder b;                                                                      \
-          return s::Name##_(b, x);                                                                 \
-        },                                                                                         \
-        [](double x) -> double { return reference; });                                             \
+#define DLC_SCAN(Name, reference)                                                                                      \
+  TEST(ScalarScan, Name) {                                                                                             \
+    checkScan(                                                                                                         \
+        #Name,                                                                                                         \
+        [](float x) {                                                                                                  \
+          s::NativeBuilder b;                                                                                          \
+          return s::Name##_(b, x);                                                                                     \
+        },                                                                                                             \
+        [](double x) -> double { return reference; });                                                                 \
   }
 
 DLC_SCAN(exp, std::exp(x))
@@ -130,8 +128,7 @@ TEST(ScalarScan, sigmoid) {
 }
 
 TEST(ScalarScan, pow) {
-  for (float y : {0.5f, -0.5f, 2.0f, 3.0f, -1.0f, 0.0f, 1.5f, -7.0f, 1e-3f, 33.3f, INFINITY,
-                  -INFINITY, 16777216.0f})
+  for (float y : {0.5f, -0.5f, 2.0f, 3.0f, -1.0f, 0.0f, 1.5f, -7.0f, 1e-3f, 33.3f, INFINITY, -INFINITY, 16777216.0f})
     checkScan(
         "pow",
         [y](float x) {
@@ -139,8 +136,7 @@ TEST(ScalarScan, pow) {
           return s::pow_(b, x, y);
         },
         [y](double x) { return std::pow(x, static_cast<double>(y)); });
-  for (float x :
-       {0.5f, -2.0f, 1.0000001f, 0.0f, -0.0f, 1.0f, -1.0f, 10.0f, INFINITY, -INFINITY, 1e-40f})
+  for (float x : {0.5f, -2.0f, 1.0000001f, 0.0f, -0.0f, 1.0f, -1.0f, 10.0f, INFINITY, -INFINITY, 1e-40f})
     checkScan(
         "pow_x",
         [x](float y) {
