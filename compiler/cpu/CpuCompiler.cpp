@@ -2,6 +2,7 @@
 // code is made from that text alone, so an entry's source always reproduces its binary.
 #include "compiler/cpu/CpuCompiler.h"
 #include "compiler/cpu/Jit.h"
+#include "compiler/cpu/KernelSources.inc"
 #include "compiler/lower/Metadata.h"
 #include "compiler/lower/Passes.h"
 #include "compiler/lower/Schedule.h"
@@ -23,8 +24,7 @@ using dlc::ir::kernel::FuncOp;
 
 namespace dlc::compiler {
 
-// Raised whenever the lowering makes other code of the same text.
-static constexpr const char *kVersion = "dlc kernel 1, LLVM " LLVM_VERSION_STRING;
+static constexpr const char *kVersion = "kernel compiler " DLC_KERNEL_SOURCES ", LLVM " LLVM_VERSION_STRING;
 static constexpr const char *kSymbol = "kernel";
 
 /// A linked kernel.

@@ -44,23 +44,30 @@ constexpr double kExpTail[] = {0x1.000000p-1f, 0x1.555554p-3f,  0x1.5554e0p-5f,
 // e^r - 1 on |r| <= ln 2 / 2.
 template <class B, class V> inline V expm1Core(B &b, V r) { return b.fma(b.mul(r, r), polynomial(b, r, kExpTail), r); }
 
+// Below kExpZero the result is 0. It is chosen, not computed: a product that underflows takes the processor over a
+// hundred cycles, and masked scores of attention are all of this kind.
+constexpr double kExpZero = -0x1.9fe368p6;
+
 template <class B, class V> inline V expF32(B &b, V x) {
-  x = floorAt(b, capAt(b, x, 89.0), -104.0);
-  auto parts = splitExp(b, x);
+  V zero = b.like(x, 0);
+  auto vanishes = b.cmp(Cmp::Lt, x, b.like(x, kExpZero));
+  auto parts = splitExp(b, b.select(vanishes, zero, capAt(b, x, 89.0)));
   V p = b.add(expm1Core(b, parts.r), b.like(x, 1));
-  return scaleBy(b, p, parts.n);
+  return b.select(vanishes, zero, scaleBy(b, p, parts.n));
 }
 
 template <class B, class V> inline V exp2F32(B &b, V x) {
   constexpr double kC[] = {0x1.62e430p-1f,  0x1.ebfbe0p-3f,  0x1.c6b070p-5f, 0x1.3b2a58p-7f,
                            0x1.5da280p-10f, 0x1.44142ep-13f, 0x1.e4e424p-17f};
-  x = floorAt(b, capAt(b, x, 129.0), -151.0);
+  V zero = b.like(x, 0);
+  auto vanishes = b.cmp(Cmp::Lt, x, b.like(x, -150));
+  x = b.select(vanishes, zero, capAt(b, x, 129.0));
   V magic = b.like(x, kRoundMagic);
   V shifted = b.add(x, magic);
   V r = b.sub(x, b.sub(shifted, magic));
   auto n = b.sub(b.bits(shifted), b.bits(magic));
   V p = b.fma(polynomial(b, r, kC), r, b.like(x, 1));
-  return scaleBy(b, p, n);
+  return b.select(vanishes, zero, scaleBy(b, p, n));
 }
 
 // 2^n * (e^r - 1) + (2^n - 1), halved until the last step so that n = 128 does not overflow early.
