@@ -5,7 +5,7 @@
 namespace dlc::kernels {
 namespace {
 struct AccumulateFn {
-  static constexpr int kArity = 2;
+  static constexpr int kWide = -1, kArity = 2;
   static constexpr uint32_t kTypes = (1u << kNumDTypes) - 1, kBoolOperands = 0;
   template <class B, class V> static V run(B &b, V x, V y) { return scalar::add_(b, x, y); }
 };

@@ -3,6 +3,7 @@
 // repeat (scalars, row vectors) are filled once.
 #include "kernels/elementwise/Elementwise.h"
 #include "kernels/common/Geometry.h"
+#include "kernels/wide/Wide.h"
 #include "runtime/core/Error.h"
 #include "runtime/core/ThreadPool.h"
 #include <algorithm>
@@ -64,6 +65,13 @@ DType Operands::promoted() const {
 
 namespace {
 
+LoopFn chooseLoop(const LoopTable &table, DType compute) {
+  if (compute == DType::F32 && table.wide >= 0)
+    if (const WideCode *code = wideCode())
+      return code->loops[table.wide];
+  return table.loops[static_cast<int>(compute)];
+}
+
 constexpr int64_t kTile = 1024;
 constexpr int64_t kShortRow = 256;
 
@@ -117,7 +125,7 @@ Runner::Runner(const Operands &in, const LoopTable &table, const Tensor &out)
   if (!table.loops[static_cast<int>(computeType(promoted))])
     promoted = defaultDType();
   DType compute = computeType(promoted);
-  loop_ = table.loops[static_cast<int>(compute)];
+  loop_ = chooseLoop(table, compute);
   DLC_REQUIRE(loop_, NotImplemented, in.op(), ": not implemented for ", nameOf(promoted),
               "\nCast the operands to a supported dtype first.");
   heavy_ = in.promotion_ == Promotion::ToFloat;
@@ -303,6 +311,7 @@ bool Runner::runFlat(const Operands &in, const LoopTable &table, const Tensor &o
       step = kTile;
   }
   std::atomic<int64_t> fault{0};
+  LoopFn loop = chooseLoop(table, compute);
   parallelFor(n, in.promotion_ == Promotion::ToFloat ? 4096 : 16384, [&](int64_t b, int64_t e) {
     alignas(64) char tiles[kMaxOperands * kTile * 8];
     char *ptrs[kMaxOperands];
@@ -316,7 +325,7 @@ bool Runner::runFlat(const Operands &in, const LoopTable &table, const Tensor &o
     }
     for (int64_t i = b; i < e; i += step) {
       int64_t count = std::min(step, e - i);
-      if (int64_t bad = table.loops[at](ptrs, count))
+      if (int64_t bad = loop(ptrs, count))
         fault.store(bad, std::memory_order_relaxed);
       for (int k = 0; k <= in.size(); ++k)
         ptrs[k] += bytes[k] * count;

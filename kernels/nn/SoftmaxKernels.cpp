@@ -1,49 +1,11 @@
 // Softmax, log_softmax and their gradients, a row at a time: three passes over memory that stays in the first cache.
 #include "kernels/Kernels.h"
 #include "kernels/nn/Rows.h"
+#include "kernels/nn/SoftmaxRows.h"
+#include "kernels/wide/Wide.h"
 
 namespace dlc::kernels {
 namespace {
-
-template <class T> void softmaxRow(const T *x, const T *, T *y, int64_t n) {
-  T top = maxOfRow(x, n);
-  scalar::NativeBuilder b;
-  // The exponentials wait in the output row.
-  constexpr int64_t kTile = 512;
-  Lanes<T, SumCombine> lanes;
-  for (int64_t at = 0; at < n; at += kTile) {
-    int64_t count = std::min(kTile, n - at);
-#pragma clang loop vectorize(assume_safety)
-    for (int64_t i = at; i < at + count; ++i)
-      y[i] = scalar::exp_(b, x[i] - top);
-    lanes.add(y + at, count);
-  }
-  T total = lanes.result();
-  for (int64_t i = 0; i < n; ++i)
-    y[i] = y[i] / total;
-}
-
-template <class T> void logSoftmaxRow(const T *x, const T *, T *y, int64_t n) {
-  T top = maxOfRow(x, n);
-  scalar::NativeBuilder b;
-  T total = sumOf<T>(n, [&](int64_t i) { return scalar::exp_(b, x[i] - top); });
-  T logTotal = scalar::log_(b, total);
-  for (int64_t i = 0; i < n; ++i)
-    y[i] = (x[i] - top) - logTotal;
-}
-
-template <class T> void softmaxBackwardRow(const T *g, const T *out, T *dx, int64_t n) {
-  T dot = sumOf<T>(n, [&](int64_t i) { return g[i] * out[i]; });
-  for (int64_t i = 0; i < n; ++i)
-    dx[i] = (g[i] - dot) * out[i];
-}
-
-template <class T> void logSoftmaxBackwardRow(const T *g, const T *out, T *dx, int64_t n) {
-  T total = sumRowOf(g, n);
-  scalar::NativeBuilder b;
-  for (int64_t i = 0; i < n; ++i)
-    dx[i] = g[i] - scalar::exp_(b, out[i]) * total;
-}
 
 constexpr int64_t kColumns = 64;
 
@@ -109,7 +71,8 @@ template <class T> void logSoftmaxBackwardColumns(const T *g, const T *out, T *d
 /// Applies rows(a, b, y, n) to the rows along `dim` of one or two inputs of one shape, or columns(a, b, y, n, w, step)
 /// if that is not the last dimension.
 template <class Rows, class Columns>
-void alongDim(const Tensor &first, const Tensor *second, int64_t dim, const Tensor &out, Rows rows, Columns columns) {
+void alongDim(const Tensor &first, const Tensor *second, int64_t dim, const Tensor &out, Rows rows, Columns columns,
+              RowFn WideCode::*wide) {
   DType type = computeType(out.dtype());
   // An explicit dtype is applied to the input, so it passes through the result's precision.
   Tensor a = asContiguous(asContiguous(first, out.dtype()), type), b2;
@@ -126,6 +89,12 @@ void alongDim(const Tensor &first, const Tensor *second, int64_t dim, const Tens
     int64_t step = s.n * s.inner;
     if (s.inner == 1) {
       parallelFor(s.outer, rowGrain(s.n), [&](int64_t b, int64_t e) {
+        if constexpr (std::is_same_v<T, float>)
+          if (const WideCode *code = wideCode()) {
+            for (int64_t o = b; o < e; ++o)
+              (code->*wide)(x + o * step, z + o * step, y + o * step, s.n);
+            return;
+          }
         for (int64_t o = b; o < e; ++o)
           rows(x + o * step, z + o * step, y + o * step, s.n);
       });
@@ -149,16 +118,18 @@ void alongDim(const Tensor &first, const Tensor *second, int64_t dim, const Tens
   [](auto *a, auto *b, auto *y, int64_t n, int64_t w, int64_t step) { f##Columns(a, b, y, n, w, step); }
 
 void softmaxKernel(const SoftmaxArgs<Tensor> &args, Span<Tensor> outs) {
-  alongDim(args.self, nullptr, args.dim, outs[0], DLC_ROWS(softmax), DLC_COLUMNS(softmax));
+  alongDim(args.self, nullptr, args.dim, outs[0], DLC_ROWS(softmax), DLC_COLUMNS(softmax), &WideCode::softmax);
 }
 void logSoftmaxKernel(const LogSoftmaxArgs<Tensor> &args, Span<Tensor> outs) {
-  alongDim(args.self, nullptr, args.dim, outs[0], DLC_ROWS(logSoftmax), DLC_COLUMNS(logSoftmax));
+  alongDim(args.self, nullptr, args.dim, outs[0], DLC_ROWS(logSoftmax), DLC_COLUMNS(logSoftmax), &WideCode::logSoftmax);
 }
 void softmaxBackwardKernel(const SoftmaxBackwardArgs<Tensor> &args, Span<Tensor> outs) {
-  alongDim(args.grad, &args.output, args.dim, outs[0], DLC_ROWS(softmaxBackward), DLC_COLUMNS(softmaxBackward));
+  alongDim(args.grad, &args.output, args.dim, outs[0], DLC_ROWS(softmaxBackward), DLC_COLUMNS(softmaxBackward),
+           &WideCode::softmaxBackward);
 }
 void logSoftmaxBackwardKernel(const LogSoftmaxBackwardArgs<Tensor> &args, Span<Tensor> outs) {
-  alongDim(args.grad, &args.output, args.dim, outs[0], DLC_ROWS(logSoftmaxBackward), DLC_COLUMNS(logSoftmaxBackward));
+  alongDim(args.grad, &args.output, args.dim, outs[0], DLC_ROWS(logSoftmaxBackward), DLC_COLUMNS(logSoftmaxBackward),
+           &WideCode::logSoftmaxBackward);
 }
 
 } // namespace dlc::kernels

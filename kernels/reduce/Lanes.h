@@ -11,7 +11,13 @@
 // 8 lanes of 64 bits are two registers; everything here is inlined, so no vector crosses a call.
 #pragma clang diagnostic ignored "-Wpsabi"
 
+// Code compiled for another instruction set must not be merged with this one by the linker: kernels/wide sets DLC_ISA.
+#ifndef DLC_ISA
+#define DLC_ISA baseline
+#endif
+
 namespace dlc::kernels {
+inline namespace DLC_ISA {
 
 /// Signed overflow must wrap, so integer arithmetic is done on the unsigned type.
 template <class T, bool Arithmetic> struct LaneType {
@@ -116,4 +122,5 @@ private:
   Vec acc_[kAccumulators];
 };
 
+} // namespace DLC_ISA
 } // namespace dlc::kernels

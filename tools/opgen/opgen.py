@@ -47,6 +47,7 @@ def outputs(ops):
         op + "ScalarOps.inc": scalars.functions(ops),
         op + "ScalarTable.inc": scalars.table(ops),
         "kernels/elementwise/ElementwiseKernels.inc": scalars.kernels(ops),
+        "kernels/elementwise/Wide.inc": scalars.wide(ops),
         rules + "RuleDecls.inc": cpp.rule_decls(ops),
         rules + "RuleCases.inc": grads.rule_cases(ops),
         "python/binding/PyTable.inc": pytable.table(ops),

@@ -70,6 +70,7 @@ class Variant:
         self.promotion = "Arith" if arith else op.promotion
         types = set(op.dtypes)
         self.types = sorted(types & FLOATS if self.promotion == "ToFloat" else types)
+        self.wide = -1  # see number_wide
         self.bools = sum(1 << i for i, p in enumerate(self.operands) if p.name in op.boolOperands)
 
     def condition(self):
@@ -107,6 +108,7 @@ class Variant:
         return (
             f"struct {self.name} {{\n  static constexpr int kArity = {len(self.operands)};\n"
             f"  static constexpr uint32_t kTypes = {dtype_mask(self.types):#x};\n  static constexpr uint32_t kBoolOperands = {self.bools};\n"
+            f"  static constexpr int kWide = {self.wide};\n"
             f"  template <{', '.join(ts)}> static auto run(B &b, {', '.join(ps)}) {{ return {_text(self.body, like)}; }}\n}};\n"
         )
 
@@ -118,7 +120,21 @@ def variants(op):
     return [Variant(op, dict(zip(keys, values))) for values in itertools.product(*(found[k] for k in keys))]
 
 
+def number_wide(ops):
+    """The functions that compute in floats only, numbered: kernels/wide has loops of them in the widest vectors."""
+    found = [v for op in ops if op.has_scalar for v in op.extra["variants"]
+             if v.operands and v.body[0] != "$" and not v.bools and "f32" in v.types and set(v.types) <= FLOATS]
+    for number, v in enumerate(found):
+        v.wide = number
+    return found
+
+
+def wide(ops):
+    return HEADER + "".join(f"DLC_WIDE({v.name})\n" for v in number_wide(ops))
+
+
 def functions(ops):
+    number_wide(ops)
     out = [HEADER]
     for op in ops:
         if op.has_scalar:

@@ -14,24 +14,24 @@ namespace {
 
 constexpr uint32_t kAll = (1u << kNumDTypes) - 1;
 struct AddFn {
-  static constexpr int kArity = 3;
+  static constexpr int kWide = -1, kArity = 3;
   static constexpr uint32_t kTypes = kAll, kBoolOperands = 0;
   template <class B, class V> static auto run(B &s, V a, V b, V alpha) {
     return scalar::add_(s, a, scalar::mul_(s, alpha, b));
   }
 };
 struct LtFn {
-  static constexpr int kArity = 2;
+  static constexpr int kWide = -1, kArity = 2;
   static constexpr uint32_t kTypes = kAll, kBoolOperands = 0;
   template <class B, class V> static auto run(B &s, V a, V b) { return scalar::lt_(s, a, b); }
 };
 struct WhereFn {
-  static constexpr int kArity = 3;
+  static constexpr int kWide = -1, kArity = 3;
   static constexpr uint32_t kTypes = kAll, kBoolOperands = 1;
   template <class B, class C, class V> static auto run(B &s, C c, V a, V b) { return scalar::select_(s, c, a, b); }
 };
 struct FloorDivFn {
-  static constexpr int kArity = 2;
+  static constexpr int kWide = -1, kArity = 2;
   static constexpr uint32_t kTypes = kAll & ~1u, kBoolOperands = 0;
   template <class B, class V> static auto run(B &s, V a, V b) { return scalar::floor_div_(s, a, b); }
 };
