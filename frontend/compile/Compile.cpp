@@ -49,6 +49,7 @@ CompileStats stats;
 Backend backend = nullptr;
 thread_local CompiledCall *activeCall = nullptr;
 thread_local trace::Recorder *activeRecorder = nullptr;
+thread_local std::unique_ptr<trace::Recorder> spareRecorder; // one kept a thread, with the memory of its tables
 
 template <class F> void count(F &&f) {
   std::lock_guard<std::mutex> lock(statsMutex);
@@ -323,8 +324,12 @@ CompiledCall::CompiledCall(Ref<CompiledFunction> function) : function_(std::move
   if (activeCall || currentInterceptor() || knobs().mode == "eager")
     return;
   CompiledFunction *f = function_.get();
-  recorder_ = std::make_unique<trace::Recorder>(
-      [f](trace::Piece &piece, std::vector<Tensor> &outs) { f->runPiece(piece, outs); });
+  recorder_ = std::move(spareRecorder);
+  auto runner = [f](trace::Piece &piece, std::vector<Tensor> &outs) { f->runPiece(piece, outs); };
+  if (recorder_)
+    recorder_->restart(runner);
+  else
+    recorder_ = std::make_unique<trace::Recorder>(runner);
   recorder_->onBreak = [f](const trace::FlushEvent &e) { f->onBreak(e); };
   scope_ = std::make_unique<InterceptorScope>(recorder_.get());
   activeCall = this;
@@ -339,13 +344,18 @@ void CompiledCall::finish() {
 CompiledCall::~CompiledCall() {
   if (!recorder_)
     return;
+  bool failed = false;
   try {
     recorder_->flush(trace::FlushReason::Exit, "an exception");
   } catch (...) { // the first exception is the one the user sees; tensors of the failed piece say so when read
+    failed = true;
   }
   scope_.reset();
   activeCall = nullptr;
   activeRecorder = nullptr;
+  if (failed)
+    recorder_->abandon("this tensor was recorded by a compiled call that did not finish\nuse the results of a call that returned");
+  spareRecorder = std::move(recorder_);
 }
 
 DisableScope::DisableScope(const std::string &what) {

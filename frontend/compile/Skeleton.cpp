@@ -9,11 +9,18 @@ namespace {
 class Encoder {
 public:
   Skeleton out;
-  template <class T> void put(T v) { out.bytes.append(reinterpret_cast<const char *>(&v), sizeof v); }
+  template <class T> void put(T v) {
+    if (used_ + sizeof v > out.bytes.size())
+      out.bytes.resize(2 * out.bytes.size() + sizeof v);
+    std::memcpy(&out.bytes[used_], &v, sizeof v);
+    used_ += sizeof v;
+  }
   void text(Str s) {
     put(static_cast<uint32_t>(s.size()));
-    out.bytes.append(s.data(), s.size());
+    for (char c : s)
+      put(c);
   }
+  void finish() { out.bytes.resize(used_); }
   void number(const Dim &d) { out.numbers.push_back(d.value()); }
 
   void arg(const Arg<GVal> &a) {
@@ -61,6 +68,9 @@ public:
       break;
     }
   }
+
+private:
+  size_t used_ = 0;
 };
 
 uint64_t hashBytes(const std::string &s) {
@@ -160,7 +170,7 @@ private:
 Skeleton skeletonOf(const trace::Piece &piece) {
   const Graph &g = piece.graph;
   Encoder e;
-  e.out.bytes.reserve(g.nodes.size() * 48);
+  e.out.bytes.resize(64 + g.nodes.size() * 64);
   e.put(static_cast<uint32_t>(g.inputs.size()));
   for (size_t i = 0; i < g.inputs.size(); ++i) {
     const TensorMeta &m = g.values[g.inputs[i]];
@@ -190,6 +200,7 @@ Skeleton skeletonOf(const trace::Piece &piece) {
       for (const Dim &d : o.strides)
         e.number(d);
   }
+  e.finish();
   e.out.hash = hashBytes(e.out.bytes);
   return std::move(e.out);
 }

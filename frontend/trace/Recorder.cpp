@@ -63,24 +63,35 @@ SmallVec<int64_t> denseOrder(const Sizes &sizes, const Sizes &strides) {
 Recorder::Recorder(PieceRunner runner) : runner_(std::move(runner)), epoch_(nextEpoch++) {}
 
 Recorder::~Recorder() {
-  if (liveDeferred_ || !byStorage_.empty())
+  if (numStates_)
     abandon("this tensor was recorded by a compiled call that did not finish\nuse the results of a call that returned");
 }
 
 Recorder::State &Recorder::track(const Tensor &t) {
   Storage *storage = t.storageRef().get();
-  State *&slot = byStorage_[storage];
-  if (!slot) {
+  if (storage->noteEpoch == epoch_)
+    return *static_cast<State *>(storage->note);
+  if (storage->lazy() && storage->lazy() != this)
+    storage->data(); // pending elsewhere
+  State &s = newState(storage);
+  s.keep = t.storageRef();
+  s.input = true;
+  s.dtype = t.dtype();
+  return s;
+}
+
+Recorder::State &Recorder::newState(Storage *storage) {
+  if (numStates_ == states_.size())
     states_.push_back(std::make_unique<State>());
-    slot = states_.back().get();
-    slot->storage = storage;
-    slot->keep = t.storageRef();
-    slot->input = true;
-    slot->dtype = t.dtype();
-    if (storage->lazy() && storage->lazy() != this)
-      storage->data(); // pending elsewhere
-  }
-  return *slot;
+  State &s = *states_[numStates_++];
+  s.storage = storage;
+  s.base = s.writeTo = -1;
+  s.offset = 0;
+  s.input = s.dirty = false;
+  s.inputsOf.clear();
+  storage->note = &s;
+  storage->noteEpoch = epoch_;
+  return s;
 }
 
 void Recorder::remember(const Tensor &t, int32_t value) {
@@ -221,27 +232,19 @@ void Recorder::write(const Tensor &t, int32_t value) {
 Tensor Recorder::deferred(const TensorMeta &m, int32_t value) {
   Sizes sizes = values(m.sizes), strides = values(m.strides);
   Ref<Storage> storage = Storage::deferred(spanOf(m), this);
-  states_.push_back(std::make_unique<State>());
-  State *s = states_.back().get();
-  s->storage = storage.get();
-  s->base = value;
-  s->sizes = sizes;
-  s->strides = strides;
-  s->dtype = m.dtype;
-  byStorage_[storage.get()] = s;
-  ++liveDeferred_;
+  State &s = newState(storage.get());
+  s.base = value;
+  s.sizes = sizes;
+  s.strides = strides;
+  s.dtype = m.dtype;
   Tensor t = Tensor::viewOf(std::move(storage), sizes, strides, 0, m.dtype);
   remember(t, value);
   return t;
 }
 
 void Recorder::released(Storage &storage) {
-  auto it = byStorage_.find(&storage);
-  if (it == byStorage_.end())
-    return;
-  it->second->storage = nullptr; // nobody can ask for it any more
-  byStorage_.erase(it);
-  --liveDeferred_;
+  if (storage.noteEpoch == epoch_)
+    static_cast<State *>(storage.note)->storage = nullptr; // nobody can ask for it any more
 }
 
 namespace {
@@ -459,20 +462,21 @@ void Recorder::intercept(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVe
 void Recorder::force(Storage &storage) { flush(FlushReason::Value, "the values of a tensor"); }
 
 void Recorder::reset() {
-  for (auto &s : states_)
+  for (auto &s : states()) {
     if (s->storage && s->storage->lazy() == this)
       s->storage->setLazy(nullptr);
-  states_.clear();
-  byStorage_.clear();
+    s->keep = {};
+  }
+  numStates_ = 0;
   inputTensors_.clear();
-  graph_ = Graph();
+  piece_.inputs.clear();
+  graph_.clear();
   epoch_ = nextEpoch++;
-  liveDeferred_ = 0;
 }
 
 void Recorder::abandon(const std::string &message) {
   auto *failed = new FailedSource(message);
-  for (auto &s : states_)
+  for (auto &s : states())
     if (s->storage && s->storage->lazy() == this) {
       s->storage->setLazy(s->input ? nullptr : failed);
       failed->users += !s->input;
@@ -483,10 +487,10 @@ void Recorder::abandon(const std::string &message) {
 }
 
 void Recorder::flush(FlushReason reason, const std::string &what) {
-  if (flushing_ || (graph_.nodes.empty() && byStorage_.empty()))
+  if (flushing_ || !numStates_)
     return;
   std::vector<State *> targets;
-  for (auto &s : states_) {
+  for (auto &s : states()) {
     if (!s->storage || !(s->dirty || !s->input))
       continue;
     GraphOutput o;
@@ -500,25 +504,22 @@ void Recorder::flush(FlushReason reason, const std::string &what) {
     return reset();
   if (reason != FlushReason::Exit && onBreak)
     onBreak({reason, what, locText(markLoc()), graph_.nodes.size()});
-  Piece piece;
-  piece.graph = std::move(graph_);
-  piece.inputs = inputTensors_;
-  piece.numbers = piece.graph.numbers;
-  for (auto &s : states_)
-    for (int32_t i : s->inputsOf) {
-      piece.sharedInput.resize(piece.inputs.size());
-      piece.sharedInput[i] = s->inputsOf.size() > 1;
-    }
-  piece.sharedInput.resize(piece.inputs.size());
+  std::swap(piece_.graph, graph_);
+  std::swap(piece_.inputs, inputTensors_);
+  piece_.numbers = piece_.graph.numbers;
+  piece_.sharedInput.assign(piece_.inputs.size(), false);
+  for (auto &s : states())
+    for (int32_t i : s->inputsOf)
+      piece_.sharedInput[i] = s->inputsOf.size() > 1;
   // The runner reads and writes inputs' memory: they are real from here on.
-  for (auto &s : states_)
+  for (auto &s : states())
     if (s->input && s->storage->lazy() == this)
       s->storage->setLazy(nullptr);
   std::vector<Tensor> outs;
   flushing_ = true;
   try {
     InterceptorScope eager(nullptr);
-    runner_(piece, outs);
+    runner_(piece_, outs);
   } catch (const Error &e) {
     flushing_ = false;
     abandon(str("this tensor's computation failed: ", e.what()));

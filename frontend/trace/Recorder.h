@@ -9,7 +9,6 @@
 #include "runtime/op/Dispatcher.h"
 #include <functional>
 #include <memory>
-#include <unordered_map>
 
 namespace dlc::trace {
 
@@ -50,11 +49,12 @@ public:
   std::function<void(const FlushEvent &)> onBreak;
   /// Forgets the piece without running it; its tensors raise `message` when read.
   void abandon(const std::string &message);
-  size_t pendingNodes() const { return graph_.nodes.size(); }
+  /// Gives the recorder to the next call: `runner` runs its pieces.
+  void restart(PieceRunner runner) { runner_ = std::move(runner); }
 
 private:
   struct State {
-    Storage *storage = nullptr;
+    Storage *storage = nullptr; // null once it died
     Ref<Storage> keep;       // inputs are kept alive; deferred storages are not, so that the dead need no output
     int32_t base = -1;       // value of the whole storage, laid out as the base view; -1: an input not written yet
     Sizes sizes, strides;    // the base view
@@ -65,13 +65,8 @@ private:
     int32_t writeTo = -1;    // index of the graph input that the final base is written to
     std::vector<int32_t> inputsOf; // indices of the graph inputs that read this storage
   };
-  struct InputKey {
-    Storage *storage;
-    int64_t offset;
-    DType dtype;
-    Sizes sizes, strides;
-  };
-
+  State &newState(Storage *storage);
+  Span<const std::unique_ptr<State>> states() const { return {states_.data(), numStates_}; }
   State &track(const Tensor &t);
   int32_t valueOf(const Tensor &t);
   int32_t addInput(State &s, const Tensor &view);
@@ -94,12 +89,12 @@ private:
 
   PieceRunner runner_;
   Graph graph_;
-  std::vector<std::unique_ptr<State>> states_;
-  std::unordered_map<Storage *, State *> byStorage_;
+  std::vector<std::unique_ptr<State>> states_; // the first numStates_ are in use, the others wait for the next piece
+  size_t numStates_ = 0;
   std::vector<Tensor> inputTensors_;
+  Piece piece_;
   uint64_t epoch_;
   bool flushing_ = false;
-  size_t liveDeferred_ = 0;
 };
 
 } // namespace dlc::trace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <new>
@@ -104,8 +105,16 @@ public:
   }
   void pop_back() { data_[--size_].~T(); }
   template <class It> void append(It first, It last) {
-    for (; first != last; ++first)
-      push_back(*first);
+    if constexpr (kTrivial && std::is_pointer_v<It> && std::is_same_v<std::remove_const_t<std::remove_pointer_t<It>>, T>) {
+      size_t n = static_cast<size_t>(last - first);
+      reserve(size_ + n);
+      if (n)
+        std::memcpy(static_cast<void *>(data_ + size_), first, n * sizeof(T));
+      size_ += n;
+    } else {
+      for (; first != last; ++first)
+        push_back(*first);
+    }
   }
   void insert(size_t at, T v) {
     push_back(std::move(v));
@@ -123,8 +132,11 @@ public:
       push_back(v);
   }
   void clear() {
-    while (size_)
-      pop_back();
+    if constexpr (std::is_trivially_destructible_v<T>)
+      size_ = 0;
+    else
+      while (size_)
+        pop_back();
   }
   void reserve(size_t n) {
     if (n <= capacity_)
@@ -165,12 +177,17 @@ private:
       o.data_ = o.inlineData();
       o.size_ = 0;
       o.capacity_ = N;
+    } else if constexpr (kTrivial) {
+      std::memcpy(static_cast<void *>(data_), o.data_, o.size_ * sizeof(T));
+      size_ = o.size_;
+      o.size_ = 0;
     } else {
       for (T &v : o)
         push_back(std::move(v));
       o.clear();
     }
   }
+  static constexpr bool kTrivial = std::is_trivially_copyable_v<T>;
 
   alignas(T) unsigned char inline_[N * sizeof(T)];
   T *data_ = inlineData();

@@ -46,8 +46,9 @@ public:
 
   LazySource *lazy() const { return lazy_; }
   void setLazy(LazySource *s) { lazy_ = s; }
-  /// An index into the recorder's tables, meaningful while lazy.
-  int64_t lazyId = -1;
+  /// A recorder's record of this storage, valid while `noteEpoch` is the recorder's.
+  void *note = nullptr;
+  uint64_t noteEpoch = 0;
 
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
   void bumpVersion() { version_.fetch_add(1, std::memory_order_relaxed); }

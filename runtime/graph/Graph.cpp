@@ -109,14 +109,15 @@ size_t countMutated(const OpInfo &op, Span<const Arg<GVal>> args) {
   return n;
 }
 
+static const TensorMeta absent{};
+
 void inferNode(const Graph &g, const OpInfo &op, Span<const Arg<GVal>> args, SmallVec<TensorMeta, 3> &results) {
   SmallVec<Arg<TensorMeta>, 12> metaArgs;
-  SmallVec<TensorMeta, 8> metas;
+  SmallVec<TensorMeta, 1> metas; // of lists and numbers; single values are read where they are
   size_t count = 0;
   for (const Arg<GVal> &a : args)
-    count += a.tag == ArgTag::Num ? 1 : a.values().size();
+    count += a.tag == ArgTag::Num ? 1 : a.tag == ArgTag::ValueList ? a.size : 0;
   metas.reserve(count);
-  SmallVec<TensorMeta, 3> mutated;
   for (size_t i = 0; i < args.size(); ++i) {
     const Arg<GVal> &a = args[i];
     Arg<TensorMeta> m;
@@ -126,18 +127,16 @@ void inferNode(const Graph &g, const OpInfo &op, Span<const Arg<GVal>> args, Sma
     m.i = a.i;
     m.num = a.num;
     m.dim = a.dim;
-    bool numberAsTensor = a.tag == ArgTag::Num && isTensorKind(op.params[i].kind);
-    if (a.tag == ArgTag::Value || a.tag == ArgTag::ValueList || numberAsTensor) {
+    if (a.tag == ArgTag::Value) {
+      m.value = a.value->id < 0 ? &absent : &g.values[a.value->id];
+    } else if (a.tag == ArgTag::Num && isTensorKind(op.params[i].kind)) {
+      m.tag = ArgTag::Value;
       m.value = metas.data() + metas.size();
-      if (numberAsTensor) {
-        m.tag = ArgTag::Value;
-        metas.push_back(wrappedMeta(a.num));
-      }
-      for (const GVal &v : a.values()) {
+      metas.push_back(wrappedMeta(a.num));
+    } else if (a.tag == ArgTag::ValueList) {
+      m.value = metas.data() + metas.size();
+      for (const GVal &v : a.values())
         metas.push_back(v.id < 0 ? TensorMeta() : g.values[v.id]);
-        if (isMutatedKind(op.params[i].kind))
-          mutated.push_back(metas.back());
-      }
     }
     metaArgs.push_back(m);
   }
@@ -146,8 +145,11 @@ void inferNode(const Graph &g, const OpInfo &op, Span<const Arg<GVal>> args, Sma
   results = std::move(r.outs);
   for (TensorMeta &m : results)
     m.offset = 0;
-  for (TensorMeta &m : mutated)
-    results.push_back(TensorMeta::contiguous(m.dtype, m.sizes));
+  if (op.has(kMutates))
+    for (size_t i = 0; i < args.size(); ++i)
+      if (isMutatedKind(op.params[i].kind))
+        for (const GVal &v : args[i].values())
+          results.push_back(TensorMeta::contiguous(g.values[v.id].dtype, g.values[v.id].sizes));
 }
 
 Graph retype(const Graph &g, Span<const TensorMeta> inputMetas, Span<const Dim> dims, Span<const int64_t> symbolHints) {

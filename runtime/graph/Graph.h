@@ -40,6 +40,15 @@ struct Graph {
   std::vector<Number> numbers;  ///< category and hint of each number operand
   std::vector<int64_t> symbols; ///< hint of each symbol
 
+  /// Empties the graph and keeps its memory.
+  void clear() {
+    values.clear();
+    inputs.clear();
+    nodes.clear();
+    outputs.clear();
+    numbers.clear();
+    symbols.clear();
+  }
   int32_t addValue(TensorMeta meta) {
     values.push_back(std::move(meta));
     return static_cast<int32_t>(values.size()) - 1;

@@ -126,7 +126,7 @@ template <class V> struct Arg {
   bool b() const { return i != 0; }
 };
 
-/// A deep copy of boxed arguments: what the tape and the graph keep.
+/// A deep copy of boxed arguments in one block of memory: what the tape and the graph keep.
 template <class V> class OwnedArgs {
 public:
   OwnedArgs() = default;
@@ -138,44 +138,63 @@ public:
       ni += a.tag == ArgTag::IntList ? a.size : 0;
       nc += a.tag == ArgTag::Str ? a.size : 0;
     }
-    values_.reserve(nv);
-    dims_.reserve(nd);
-    ints_.reserve(ni);
-    chars_.reserve(nc);
-    args_.reserve(args.size());
+    numArgs_ = static_cast<uint32_t>(args.size());
+    numValues_ = static_cast<uint32_t>(nv);
+    // From the strictest alignment to the loosest.
+    static_assert(alignof(Arg<V>) >= alignof(Dim) && alignof(Dim) >= alignof(V) && alignof(Dim) >= alignof(int64_t));
+    block_ = static_cast<char *>(::operator new(args.size() * sizeof(Arg<V>) + nd * sizeof(Dim) + ni * sizeof(int64_t) + nv * sizeof(V) + nc + 1));
+    Dim *dims = reinterpret_cast<Dim *>(block_ + args.size() * sizeof(Arg<V>));
+    int64_t *ints = reinterpret_cast<int64_t *>(dims + nd);
+    V *values = reinterpret_cast<V *>(ints + ni);
+    char *chars = reinterpret_cast<char *>(values + nv);
+    values_ = values;
+    Arg<V> *to = data();
     for (Arg<V> a : args) {
       if (a.tag == ArgTag::Value || a.tag == ArgTag::ValueList)
-        a.value = copy(values_, a.values());
+        a.value = copy(values, a.values());
       else if (a.tag == ArgTag::DimList)
-        a.dims = copy(dims_, a.dimList());
+        a.dims = copy(dims, a.dimList());
       else if (a.tag == ArgTag::IntList)
-        a.ints = copy(ints_, a.intList());
+        a.ints = copy(ints, a.intList());
       else if (a.tag == ArgTag::Str)
-        a.chars = copy(chars_, Span<const char>(a.chars, a.size));
-      args_.push_back(a);
+        a.chars = copy(chars, Span<const char>(a.chars, a.size));
+      new (to++) Arg<V>(a);
     }
   }
-  OwnedArgs(OwnedArgs &&) = default;
-  OwnedArgs &operator=(OwnedArgs &&) = default;
+  OwnedArgs(OwnedArgs &&o) noexcept { swap(o); }
   OwnedArgs(const OwnedArgs &o) : OwnedArgs(o.args()) {}
-  OwnedArgs &operator=(const OwnedArgs &o) { return *this = OwnedArgs(o.args()); }
+  OwnedArgs &operator=(OwnedArgs o) noexcept {
+    swap(o);
+    return *this;
+  }
+  ~OwnedArgs() {
+    for (V &v : values())
+      v.~V();
+    ::operator delete(block_);
+  }
 
-  Span<const Arg<V>> args() const { return {args_.data(), args_.size()}; }
+  Span<const Arg<V>> args() const { return {data(), numArgs_}; }
   /// All values of all arguments in order; assigning through it changes the arguments.
-  std::vector<V> &values() { return values_; }
-  const std::vector<V> &values() const { return values_; }
+  Span<V> values() { return {values_, numValues_}; }
+  Span<const V> values() const { return {values_, numValues_}; }
 
 private:
-  template <class T> static const T *copy(std::vector<T> &to, Span<const T> from) {
-    size_t at = to.size();
-    to.insert(to.end(), from.begin(), from.end());
-    return to.data() + at;
+  Arg<V> *data() const { return reinterpret_cast<Arg<V> *>(block_); }
+  void swap(OwnedArgs &o) {
+    std::swap(block_, o.block_);
+    std::swap(values_, o.values_);
+    std::swap(numArgs_, o.numArgs_);
+    std::swap(numValues_, o.numValues_);
   }
-  std::vector<Arg<V>> args_;
-  std::vector<V> values_;
-  std::vector<Dim> dims_;
-  std::vector<int64_t> ints_;
-  std::vector<char> chars_;
+  template <class T> static const T *copy(T *&to, Span<const T> from) {
+    T *first = to;
+    for (const T &v : from)
+      new (to++) T(v);
+    return first;
+  }
+  char *block_ = nullptr;
+  V *values_ = nullptr;
+  uint32_t numArgs_ = 0, numValues_ = 0;
 };
 
 } // namespace dlc
