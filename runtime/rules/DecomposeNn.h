@@ -233,12 +233,20 @@ template <class V> V classWeights(const V &weight, const Dims &input, int64_t ch
     sizes.push_back(1);
   return sizes.size() > 1 ? view(weight, sizes) : weight;
 }
+/// The target, with 0 where it is ignored. A comparison alone would take a target that is no class for a hit of none, so
+/// it is divided by whether it is one: the division by zero sends the call to the eager kernel, which raises IndexError.
+/// (A gather would say it directly but needs the list of classes in memory, which is one more kernel.)
+template <class V> V checkedTarget(const V &target, const V &keep, const Dim &classes) {
+  V index = castTo(where(keep, target, 0), DType::I64);
+  V isClass = logical_and(index >= 0, index < Builder<V>::number(classes));
+  return floor_divide(index, castTo(isClass, DType::I64));
+}
 /// Dense: a comparison with the class index instead of a gather, so that it fuses with the log_softmax before it.
 template <class V> std::array<V, 2> nllLossRule(const NllLossArgs<V> &a) {
   TensorMeta m = metaOf(a.self);
   int64_t channel = m.dim() == 1 ? 0 : 1;
-  V hit = eq(unsqueeze(a.target, channel), classIndices<V>(m.sizes, channel));
   V keep = ne(a.target, Number(a.ignore_index));
+  V hit = eq(unsqueeze(checkedTarget(a.target, keep, m.sizes[channel]), channel), classIndices<V>(m.sizes, channel));
   V zero = V(Number(0.0));
   V picked = sum(where(hit, a.self, zero), dimList(channel));
   V w = a.weight ? where(keep, sum(where(hit, classWeights(*a.weight, m.sizes, channel), zero), dimList(channel)), 0.0)
