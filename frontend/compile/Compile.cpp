@@ -188,9 +188,24 @@ std::shared_ptr<CacheEntry> CompiledFunction::compile(trace::Piece &piece, Skele
     event({CompileEvent::Kind::Recompile, loc, str("compiled again: ", difference(samples.back(), key.numbers, key.inputNumbers)), ""});
     samples.push_back(key.numbers);
     try {
-      Lifting lifted = antiUnify(samples, key.inputNumbers);
+      Lifting lifted;
       std::vector<Fact> facts;
-      Graph graph = liftGraph(piece, lifted, facts);
+      Graph graph;
+      std::vector<std::vector<int64_t>> pinned;
+      // An op may want one exact size (1, to broadcast): then that number is no symbol, and the rest is lifted again.
+      for (size_t pins = 1; pins;) {
+        lifted = antiUnify(samples, key.inputNumbers, pinned);
+        graph = liftGraph(piece, lifted, facts);
+        pins = 0;
+        for (const Fact &f : facts)
+          if (int64_t k = symbolFixedBy(f); k >= 0) {
+            std::vector<int64_t> column;
+            for (const auto &s : samples)
+              column.push_back(s[lifted.positions[k]]);
+            pinned.push_back(std::move(column));
+            ++pins;
+          }
+      }
       entry->lifting = std::move(lifted);
       entry->facts = std::move(facts);
       entry->graph = std::move(graph);

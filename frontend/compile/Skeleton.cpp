@@ -225,7 +225,22 @@ Lifting staticLifting(const std::vector<int64_t> &numbers) {
   return l;
 }
 
-Lifting antiUnify(const std::vector<std::vector<int64_t>> &samples, size_t inputNumbers) {
+int64_t symbolFixedBy(const Fact &fact) {
+  if (fact.kind != Fact::Kind::EqZero)
+    return -1;
+  int64_t symbol = -1;
+  for (const DimTerm &t : fact.expr->terms) {
+    if (t.factors.empty())
+      continue;
+    if (symbol >= 0 || t.factors.size() != 1 || t.factors[0]->kind != DimAtom::Kind::Symbol)
+      return -1;
+    symbol = t.factors[0]->symbol;
+  }
+  return symbol;
+}
+
+Lifting antiUnify(const std::vector<std::vector<int64_t>> &samples, size_t inputNumbers,
+                  const std::vector<std::vector<int64_t>> &pinned) {
   const std::vector<int64_t> &current = samples.back();
   Lifting l;
   Fitter fitter(samples.size());
@@ -233,7 +248,8 @@ Lifting antiUnify(const std::vector<std::vector<int64_t>> &samples, size_t input
     Column c;
     for (const auto &s : samples)
       c.push_back(s[i]);
-    bool constant = std::all_of(c.begin(), c.end(), [&](int64_t v) { return v == c[0]; });
+    bool constant = std::all_of(c.begin(), c.end(), [&](int64_t v) { return v == c[0]; }) ||
+                    std::find(pinned.begin(), pinned.end(), c) != pinned.end();
     Dim form(current[i]);
     // Inputs' sizes are causes, not consequences: a coincidence between two of them must not become an expression.
     bool found = constant || (i < inputNumbers ? fitter.equalSymbol(c, form) : fitter.fit(c, form));

@@ -30,7 +30,11 @@ Lifting staticLifting(const std::vector<int64_t> &numbers);
 /// Lifts what differs between the samples (recordings of one skeleton; the last is the current one). Numbers that
 /// agree in all samples stay constant; equal columns share a symbol; arguments that are a product, multiple or sum of
 /// earlier symbols in all samples are expressions of them. What was guessed is checked at each look-up.
-Lifting antiUnify(const std::vector<std::vector<int64_t>> &samples, size_t inputNumbers);
+/// Columns in `pinned` stay constant.
+Lifting antiUnify(const std::vector<std::vector<int64_t>> &samples, size_t inputNumbers,
+                  const std::vector<std::vector<int64_t>> &pinned = {});
+/// The symbol that a fact fixes to one number (`s0 - 3 == 0`), or -1.
+int64_t symbolFixedBy(const Fact &fact);
 
 /// The graph with its numbers replaced by their forms, and the facts that makes it rest on.
 Graph liftGraph(const trace::Piece &piece, const Lifting &lifting, std::vector<Fact> &facts);

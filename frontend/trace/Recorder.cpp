@@ -252,11 +252,19 @@ bool isNumber(const Tensor &t) { return t.isWrapped() && !t.storage().lazy(); }
 
 /// What a float number becomes among these operands: it must not lift them, nor lose digits that they keep.
 DType floatTypeAmong(Span<const Arg<Tensor>> args) {
+  bool any = false, dimensioned = false;
+  DType scalars = DType::F16;
   for (const Arg<Tensor> &a : args)
     for (const Tensor &t : a.values())
-      if (t.defined() && !t.isWrapped() && t.dtype() == DType::F64)
-        return DType::F64;
-  return defaultDType();
+      if (t.defined() && !t.isWrapped() && isFloat(t.dtype())) {
+        if (t.dtype() == DType::F64)
+          return DType::F64;
+        scalars = any ? promoteTypes(scalars, t.dtype()) : t.dtype();
+        any = true;
+        dimensioned |= t.dim() > 0;
+      }
+  // A 0-d float32 lifts no dimensioned half tensor, but it would lift a 0-d one.
+  return any && !dimensioned ? scalars : defaultDType();
 }
 } // namespace
 
@@ -287,7 +295,9 @@ Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, DType floatTyp
       held.push_back(!t.defined() ? GVal{} : GVal{isNumber(t) ? numberTensor(t, floatType) : valueOf(t)});
     g.value = held.data() + at;
   } else if (a.tag == ArgTag::Num) {
-    g.num = graph_.addNumber(a.num);
+    // 0 and 1 are nearly always a default (alpha, beta, weight_decay): a constant lets the compiler drop what they scale.
+    bool structural = a.num.isConst(0) || a.num.isConst(1);
+    g.num = structural ? a.num : graph_.addNumber(a.num);
   } else if (a.tag == ArgTag::Rng) {
     g.rng = nullptr;
   }

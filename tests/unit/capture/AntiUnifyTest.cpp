@@ -37,6 +37,21 @@ TEST(AntiUnify, InputsNeverBecomeMultiplesOfEachOther) {
   EXPECT_EQ(l.positions.size(), 2u);
 }
 
+TEST(AntiUnify, PinnedColumnsStayConstant) {
+  Lifting l = antiUnify({{4, 8, 4}, {1, 9, 1}}, 2, {{4, 1}});
+  ASSERT_EQ(l.positions.size(), 1u);
+  EXPECT_TRUE(l.forms[0].same(1));
+  EXPECT_TRUE(l.forms[2].same(1));
+}
+
+TEST(AntiUnify, AFactMayFixASymbol) {
+  Dim s0 = Dim::symbol(0, 3), s1 = Dim::symbol(1, 4);
+  EXPECT_EQ(symbolFixedBy({Fact::Kind::EqZero, (s0 - Dim(3)).expr()}), 0);
+  EXPECT_EQ(symbolFixedBy({Fact::Kind::EqZero, (s0 - s1 + Dim(1)).expr()}), -1);
+  EXPECT_EQ(symbolFixedBy({Fact::Kind::EqZero, (s0 * s1 - Dim(12)).expr()}), -1);
+  EXPECT_EQ(symbolFixedBy({Fact::Kind::NeZero, (s0 - Dim(1)).expr()}), -1);
+}
+
 TEST(AntiUnify, AThirdSampleRefutesACoincidence) {
   std::vector<std::vector<int64_t>> samples{{4, 8}, {8, 16}, {5, 9}};
   Lifting l = antiUnify(samples, 1);
