@@ -47,7 +47,7 @@ def group(node):
 def describe(node):
     ops = list(node["ops"])
     shown = ", ".join(ops[:14]) + (f", ... ({len(ops)} ops)" if len(ops) > 14 else "")
-    name = node["name"] if len(node["name"]) <= 40 else node["name"][:39] + "…"
+    name = node["name"].split("_")[0] if node["class"] == "kernel" else node["name"]
     lines = textwrap.wrap(shown, 42) if shown != node["name"] else []
     return [name, *lines], f"{size(node['read'])} in, {size(node['written'])} out"
 
@@ -57,6 +57,10 @@ def layers_of(count, edges):
     depth = [0] * count
     for a, b in edges:  # steps are in order of execution, so operands come first
         depth[b] = max(depth[b], depth[a] + 1)
+    for i in reversed(range(count)):  # what needs nothing stands just above its first reader
+        readers = [depth[b] for a, b in edges if a == i]
+        if readers and not any(b == i for _, b in edges):
+            depth[i] = min(readers) - 1
     rows = [[i for i in range(count) if depth[i] == d] for d in range(max(depth, default=0) + 1)]
     place = {}
     for row in rows:
