@@ -123,6 +123,45 @@ int32_t Recorder::addInput(State &s, const Tensor &view) {
   return value;
 }
 
+namespace {
+/// Whether the op may raise on what its operands hold: an index out of range, an integer division by zero.
+bool mayRaise(const OpInfo &op, const SmallVec<TensorMeta, 3> &results) {
+  switch (static_cast<OpId>(op.id)) {
+#define DLC_FALLIBLE(cls) case OpId::cls:
+#include "runtime/op/Fallible.inc"
+#undef DLC_FALLIBLE
+    return op.kind != OpKind::Elementwise || !isFloat(results[0].dtype);
+  default:
+    return false;
+  }
+}
+} // namespace
+
+/// Makes the results of ops that may raise outputs if nothing else needs them: the program would have raised.
+void Recorder::keepFallible() {
+  std::vector<bool> live(graph_.values.size());
+  for (const GraphOutput &o : graph_.outputs)
+    live[o.value] = true;
+  for (size_t i = graph_.nodes.size(); i-- > 0;) {
+    const GraphNode &n = graph_.nodes[i];
+    bool needed = false;
+    for (int32_t v : n.results)
+      needed |= live[v];
+    if (!needed && !n.results.empty()) {
+      SmallVec<TensorMeta, 3> first{graph_.values[n.results[0]]};
+      if (!mayRaise(*n.op, first))
+        continue;
+      GraphOutput o;
+      o.value = n.results[0];
+      o.strides = contiguousStrides(graph_.values[o.value].sizes);
+      graph_.outputs.push_back(std::move(o));
+    }
+    for (const GVal &v : n.args.values())
+      if (v.id >= 0)
+        live[v.id] = true;
+  }
+}
+
 int32_t Recorder::node(const OpInfo &op, Span<const Arg<GVal>> args, SmallVec<TensorMeta, 3> &metas) {
   inferNode(graph_, op, args, metas);
   GraphNode n;
@@ -131,6 +170,7 @@ int32_t Recorder::node(const OpInfo &op, Span<const Arg<GVal>> args, SmallVec<Te
   n.loc = markLoc();
   for (const TensorMeta &m : metas)
     n.results.push_back(graph_.addValue(m));
+  sawFallible_ |= mayRaise(op, metas);
   int32_t first = n.results.empty() ? -1 : n.results[0];
   graph_.nodes.push_back(std::move(n));
   return first;
@@ -478,6 +518,7 @@ void Recorder::reset() {
     s->keep = {};
   }
   numStates_ = 0;
+  sawFallible_ = false;
   inputTensors_.clear();
   piece_.inputs.clear();
   graph_.clear();
@@ -510,7 +551,9 @@ void Recorder::flush(FlushReason reason, const std::string &what) {
     graph_.outputs.push_back(o);
     targets.push_back(s.get());
   }
-  if (targets.empty())
+  if (sawFallible_)
+    keepFallible();
+  if (graph_.outputs.empty())
     return reset();
   if (reason != FlushReason::Exit && onBreak)
     onBreak({reason, what, locText(markLoc()), graph_.nodes.size()});

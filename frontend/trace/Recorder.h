@@ -85,6 +85,7 @@ private:
   int32_t numberTensor(const Tensor &t, DType floatType);
   Arg<GVal> convert(const Arg<Tensor> &a, ParamKind kind, DType floatType, std::vector<GVal> &values);
   void castTo(SmallVec<TensorMeta, 3> &metas, int32_t &value, DType dtype);
+  void keepFallible();
   void reset();
 
   PieceRunner runner_;
@@ -95,6 +96,7 @@ private:
   Piece piece_;
   uint64_t epoch_;
   bool flushing_ = false;
+  bool sawFallible_ = false; // some node may raise on the values of its operands
 };
 
 } // namespace dlc::trace

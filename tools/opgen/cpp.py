@@ -286,6 +286,22 @@ def flags(op):
     return " | ".join(f) or "0u"
 
 
+def _mentions(dag, names):
+    if isinstance(dag, tuple):
+        return dag[0] in names or any(_mentions(v, names) for v, _ in dag[1])
+    return False
+
+
+def fallible(ops):
+    """DLC_FALLIBLE(class) for every op that may raise on the values of its operands: indices, integer divisors."""
+    divisions = {"floor_div_", "remainder_", "trunc_div_", "fmod_"}
+    return HEADER + "".join(
+        f"DLC_FALLIBLE({op.cls})\n"
+        for op in ops
+        if op.ir and (op.kind == "index" or op.indexOperands or _mentions(op.scalar, divisions))
+    )
+
+
 def dtype_mask(names):
     return sum(1 << DTYPES.index(n) for n in names)
 

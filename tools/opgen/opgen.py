@@ -35,6 +35,7 @@ def outputs(ops):
     rules = "runtime/rules/"
     files = {
         op + "OpIds.inc": cpp.op_ids(ops),
+        op + "Fallible.inc": cpp.fallible(ops),
         op + "OpArgs.inc": cpp.op_args(ops),
         op + "Functional.inc": cpp.functional(ops),
         op + "OpParams.inc": cpp.params_table(ops),

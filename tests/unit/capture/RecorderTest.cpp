@@ -101,6 +101,19 @@ TEST(Recorder, GradientsOfAWholeStepAreRecorded) {
   });
 }
 
+TEST(Recorder, ADivisionByZeroRaisesThoughNobodyReadsTheQuotient) {
+  Ref<CompiledFunction> fn = makeRef<CompiledFunction>("test", CompileOptions{false, true});
+  Tensor x = Tensor::empty({2}, DType::I64);
+  x.dataAs<int64_t>()[0] = 0;
+  x.dataAs<int64_t>()[1] = 1;
+  CompiledCall call(fn);
+  Tensor q = ops::floor_divide(x, x);
+  ops::fill_(q, Tensor(Number(0)));
+  Tensor y = ops::add(q, Tensor(Number(1)));
+  EXPECT_THROW(call.finish(), Error);
+  EXPECT_THROW(y.data(), Error);
+}
+
 TEST(Recorder, AReadInTheMiddleIsABreak) {
   resetCompileStats();
   Ref<CompiledFunction> fn = makeRef<CompiledFunction>("test", CompileOptions{false, true});
