@@ -120,6 +120,7 @@ private:
   // EmitValues.cpp
   Placed eval(mlir::Value value, unsigned copy);
   Placed evalOp(mlir::Operation *op, mlir::Value value, unsigned copy);
+  Placed evalScaledIndex(mlir::Operation *op, unsigned copy);
   Placed evalStage(mlir::Value stage, unsigned copy);
   mlir::Value emitScalarOp(mlir::Operation *op, llvm::ArrayRef<mlir::Value> operands, bool lanes);
   mlir::Value emitNarrowFloatOp(mlir::Operation *op, llvm::ArrayRef<mlir::Value> operands, bool lanes);

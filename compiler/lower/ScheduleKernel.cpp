@@ -151,8 +151,8 @@ unsigned Scheduler::chooseWidth(unsigned dim) {
     auto consider = [&](Type type) {
       if (isa<FloatType>(type))
         bits = std::max(bits, std::max(32u, type.getIntOrFloatBitWidth())); // f16 and bf16 compute in f32
-      else if (!type.isIndex())
-        bits = std::max(bits, type.getIntOrFloatBitWidth());
+      else if (!type.isIndex() && (isa<ReadOp, WriteOp>(op) || !type.isInteger(64)))
+        bits = std::max(bits, type.getIntOrFloatBitWidth()); // i64 that is not in memory is index arithmetic: no matter
     };
     if (isa<ReadOp, PrimOp>(op) || (op->getDialect() && op->getDialect()->getNamespace() == "arith")) {
       for (Value result : op->getResults())

@@ -180,4 +180,43 @@ TEST(KernelMap, NonLinearMapAndTwoOutputs) {
   }
 }
 
+// start + step * index, and a causal mask made of two of them.
+const char *kCausal = R"(
+kernel.func @t(%x: memref<?x?xf32, strided<[?, 1]>>, %y: memref<?x?xf32, strided<[?, 1]>>, %start: i64, %step: i64,
+               %R: index, %C: index, %err: memref<i64>) domain(r = %R, c = %C) outs(%y)
+    attributes {schedule = #kernel.schedule<$S>} {
+  %a = kernel.map over(r, c) : !kernel.val<f32, [r, c]> {
+    %0 = kernel.index r : i64
+    %1 = kernel.prim "mul"(%0, %step) : (i64, i64) -> i64
+    %2 = kernel.prim "add"(%start, %1) : (i64, i64) -> i64
+    %3 = kernel.index c : i64
+    %4 = kernel.prim "mul"(%3, %step) : (i64, i64) -> i64
+    %5 = kernel.prim "add"(%start, %4) : (i64, i64) -> i64
+    %6 = kernel.prim "ge"(%2, %5) : (i64, i64) -> i1
+    %7 = kernel.read %x[affine_map<(d0, d1) -> (d0, d1)>] : memref<?x?xf32, strided<[?, 1]>> -> f32
+    %8 = arith.muli %3, %0 : i64
+    %9 = arith.sitofp %8 : i64 to f32
+    %10 = arith.select %6, %7, %9 : f32
+    kernel.yield %10 : f32
+  }
+  kernel.write %a, %y[affine_map<(d0, d1) -> (d0, d1)>] : !kernel.val<f32, [r, c]>, memref<?x?xf32, strided<[?, 1]>>
+})";
+
+TEST(KernelMap, IndicesAsValues) {
+  KernelHarness h;
+  for (const char *schedule : {"", "tail = single", "vec = {r = 8}", "order = [c, r]", "vec = {c = 1}"}) {
+    CompiledKernel k = h.one(fill(kCausal, {{"$S", schedule}}));
+    ASSERT_TRUE(k.fn);
+    for (int64_t c : {1, 9, 16, 35, 64})
+      for (int64_t step : {1, 3, -2}) {
+        int64_t r = 20;
+        std::vector<float> x(r * c, -1.f), y(r * c);
+        run(k, {x.data(), y.data()}, {c, c, 5, step, r, c}, 3);
+        for (int64_t i = 0; i < r; ++i)
+          for (int64_t j = 0; j < c; ++j)
+            ASSERT_EQ(y[i * c + j], i * step >= j * step ? -1.f : float(i * j)) << schedule << " " << i << " " << j;
+      }
+  }
+}
+
 } // namespace
