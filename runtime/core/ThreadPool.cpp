@@ -230,6 +230,11 @@ int defaultThreads() {
 std::atomic<int> wanted{0}; // 0: not decided yet
 std::atomic<Pool *> current{nullptr};
 std::mutex buildMutex;
+/// Pools of earlier thread counts, see Pool::retire.
+std::vector<Pool *> &retiredPools() {
+  static auto *pools = new std::vector<Pool *>();
+  return *pools;
+}
 
 /// In a forked child the workers do not exist: forget the pool (its memory is left behind) and build one on demand.
 void afterForkInChild() {
@@ -323,6 +328,7 @@ void setNumThreads(int n) {
   if (!old || old->threads() == n)
     return;
   old->retire();
+  retiredPools().push_back(old);
   current.store(nullptr);
 }
 
