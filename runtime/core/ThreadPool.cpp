@@ -1,6 +1,7 @@
 // The pool: each worker owns a slot of chunks that it and the others claim by CAS; the caller takes whatever has not
 // been started, so a worker that never runs cannot hang it. Workers spin for 30 us and then sleep in a futex.
 #include "runtime/core/ThreadPool.h"
+#include "runtime/core/SerialScope.h"
 #include "runtime/core/Error.h"
 #include <algorithm>
 #include <atomic>
@@ -29,6 +30,7 @@ constexpr auto kCheckEvery = std::chrono::milliseconds(20);
 using Clock = std::chrono::steady_clock;
 
 thread_local bool inTask = false;
+thread_local bool serialOnly = false;
 std::atomic<bool (*)()> interruptCheck{nullptr};
 
 /// Chunks [next, end) of the current loop, tagged with the loop's number so that a late CAS fails.
@@ -283,7 +285,7 @@ struct TaskScope {
 } // namespace
 
 int parallelShares(int64_t n, int64_t grain) {
-  if (inTask || n <= 1)
+  if (inTask || serialOnly || n <= 1)
     return 1;
   int64_t t = getNumThreads(), shares = n / std::max<int64_t>(grain, 1);
   if (t == 1 || shares < 2)
@@ -333,6 +335,9 @@ void setNumThreads(int n) {
 }
 
 bool inParallelRegion() { return inTask; }
+
+SerialScope::SerialScope(bool on) : previous_(serialOnly) { serialOnly = on || previous_; }
+SerialScope::~SerialScope() { serialOnly = previous_; }
 
 void setInterruptCheck(bool (*check)()) { interruptCheck.store(check); }
 

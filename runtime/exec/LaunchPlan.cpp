@@ -1,5 +1,6 @@
 // Running a plan: bind the call's tensors and numbers to a context of its shape, then walk the steps.
 #include "runtime/exec/LaunchPlan.h"
+#include "runtime/core/SerialScope.h"
 #include "runtime/core/ThreadPool.h"
 #include "runtime/exec/PlanShape.h"
 #include <chrono>
@@ -116,6 +117,7 @@ std::shared_ptr<const LaunchPlan::Shape> LaunchPlan::makeShape(Ints symbols) con
   }
   std::vector<int64_t> offsets(intervals.size());
   s->arenaBytes = planArena(Span<const ArenaInterval>(intervals), Span<int64_t>(offsets));
+  s->tuner = std::make_unique<StepTuner>(steps_.size());
   s->arenaOffsets.assign(buffers_.size(), 0);
   for (size_t i = 0; i < temps_.size(); ++i)
     s->arenaOffsets[temps_[i].first] = offsets[i];
@@ -342,8 +344,34 @@ inline void LaunchPlan::step(const PlanStep &s, Context &c, const StepInfo *&fai
 
 void LaunchPlan::execute(Context &c) const {
   const StepInfo *failing = nullptr;
-  for (const PlanStep &s : steps_)
-    step(s, c, failing);
+  StepTuner &tuner = *c.shape->tuner;
+  int threads = getNumThreads();
+  if (threads > 1 && !inParallelRegion() && !tuner.done(threads) && tuner.begin(threads))
+    return executeMeasured(c, tuner);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    SerialScope alone(tuner.serial(i));
+    step(steps_[i], c, failing);
+  }
+}
+
+void LaunchPlan::executeMeasured(Context &c, StepTuner &tuner) const {
+  using Clock = std::chrono::steady_clock;
+  auto since = [](Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); };
+  struct Finish {
+    StepTuner &tuner;
+    double seconds = -1;
+    ~Finish() { tuner.finish(seconds); }
+  } finish{tuner};
+  const StepInfo *failing = nullptr;
+  Clock::time_point start = Clock::now();
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    SerialScope alone(tuner.runSerial(i));
+    Clock::time_point before = tuner.timesSteps() ? Clock::now() : start;
+    step(steps_[i], c, failing);
+    if (tuner.timesSteps())
+      tuner.stepTook(i, since(before));
+  }
+  finish.seconds = since(start);
 }
 
 void LaunchPlan::executeTimed(Context &c, std::vector<double> &seconds) const {

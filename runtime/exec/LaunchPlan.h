@@ -125,6 +125,7 @@ private:
   void checkInput(size_t k, const Tensor &t, const Shape &shape) const;
   void bind(Context &c, Span<const Tensor> inputs, Span<const Number> numbers, std::vector<Tensor> &outputs) const;
   void execute(Context &c) const;
+  void executeMeasured(Context &c, class StepTuner &tuner) const;
   void executeTimed(Context &c, std::vector<double> &seconds) const;
   void step(const PlanStep &s, Context &c, const StepInfo *&failing) const;
   void runKernel(const PlanStep &s, Context &c) const;

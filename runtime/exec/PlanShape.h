@@ -1,5 +1,6 @@
 // The two tables behind a running plan: what is the same for all calls of one shape, and what one call owns.
 #pragma once
+#include "runtime/exec/StepTuner.h"
 #include "runtime/exec/LaunchPlan.h"
 
 namespace dlc {
@@ -22,6 +23,7 @@ struct LaunchPlan::Shape {
   std::vector<int64_t> ints;         // number operands are 0 here
   std::vector<Split> splits;         // of each parallel range
   size_t arenaBytes = 0;
+  std::unique_ptr<StepTuner> tuner;  // which steps use the pool
 };
 
 /// What one running call owns; kept for the next call of the same shape.
