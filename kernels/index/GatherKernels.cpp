@@ -155,7 +155,7 @@ template <class F> void forEachIndexed(const DimSplit &s, F f) {
 void gatherKernel(const GatherArgs<Tensor> &args, Span<Tensor> outs) {
   int64_t dim = wrapDim(args.dim, args.self.dim());
   int64_t bound = args.self.dim() ? args.self.size(dim) : 1;
-  Tensor at = checkedIndices("gather", "index", args.index, dim, bound);
+  Tensor at = checkedIndices("gather", "index", args.index, dim, bound, ErrorKind::Runtime);
   ContiguousOut result(outs[0], args.self.dtype());
   DimSplit s(args.index.sizes(), dim);
   visitBytes(itemSize(args.self.dtype()), [&](auto tag) {
@@ -180,7 +180,7 @@ void scatterInto(const char *op, const Tensor &self, int64_t dim, const Tensor &
                  const Tensor &out, DType type, Combine combine) {
   dim = wrapDim(dim, self.dim());
   int64_t bound = self.dim() ? self.size(dim) : 1;
-  Tensor at = checkedIndices(op, "index", index, dim, bound);
+  Tensor at = checkedIndices(op, "index", index, dim, bound, ErrorKind::Runtime);
   ContiguousOut result(out, type);
   copyUnlessSame(result.get(), self);
   // A number, or a tensor at least as large as the index.

@@ -110,6 +110,8 @@ template <class V> V logsumexpRule(const LogsumexpArgs<V> &a) {
   return view(r, sizes);
 }
 template <class V> V normRule(const NormArgs<V> &a) {
+  DLC_REQUIRE(isFloat(dtypeOf(a.self)), NotImplemented, "norm: `self` is ", dtypeOf(a.self),
+              ", but the result needs a float dtype\nconvert with .float() first");
   if (a.p == 2)
     return sqrt(sum(a.self * a.self, a.dim, a.keepdim));
   if (a.p == 0)

@@ -62,7 +62,7 @@ void powMeta(const PowArgs<TensorMeta> &a, MetaResult &r) {
 }
 
 void clampMeta(const ClampArgs<TensorMeta> &a, MetaResult &r) {
-  DLC_REQUIRE(a.min || a.max, Value, "clamp: both `min` and `max` are None\npass at least one bound");
+  DLC_REQUIRE(a.min || a.max, Runtime, "clamp: both `min` and `max` are None\npass at least one bound");
   Metas operands{&a.self};
   for (const TensorMeta *m : {a.min, a.max})
     if (m)

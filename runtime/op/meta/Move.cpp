@@ -129,7 +129,7 @@ void asStridedScatterMeta(const AsStridedScatterArgs<TensorMeta> &a, MetaResult 
 }
 
 void catMeta(const CatArgs<TensorMeta> &a, MetaResult &r) {
-  DLC_REQUIRE(!a.tensors.empty(), Runtime, "cat: `tensors` is empty\npass at least one tensor");
+  DLC_REQUIRE(!a.tensors.empty(), Value, "cat: `tensors` is empty\npass at least one tensor");
   // An empty 1-d tensor is skipped whatever the others' shapes.
   const TensorMeta *first = nullptr;
   Metas kept;
