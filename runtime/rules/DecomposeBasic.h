@@ -297,8 +297,15 @@ template <class V> std::vector<V> unbindRule(const UnbindArgs<V> &a) {
 }
 
 template <class V> V scatterValueRule(const ScatterValueArgs<V> &a) { return scatter(a.self, a.dim, a.index, a.value); }
+/// `index`, which compares with class numbers. A comparison alone would take what is no class for a hit of none, so it
+/// is divided by whether it is one: the division by zero sends the call to the eager kernel, which raises IndexError.
+/// (A gather would say it directly but needs the list of classes in memory, which is one more kernel.)
+template <class V> V checkedClass(const V &index, const Dim &classes) {
+  V isClass = logical_and(index >= 0, index < Builder<V>::number(classes));
+  return floor_divide(index, castTo(isClass, DType::I64));
+}
 template <class V> V oneHotRule(const OneHotArgs<V> &a) {
-  return castTo(eq(unsqueeze(a.self, -1), arange<V>(Dim(0), a.num_classes)), DType::I64);
+  return castTo(eq(unsqueeze(checkedClass(a.self, a.num_classes), -1), arange<V>(Dim(0), a.num_classes)), DType::I64);
 }
 template <class V> V argsortRule(const ArgsortArgs<V> &a) { return sort(a.self, a.dim, a.descending, a.stable)[1]; }
 

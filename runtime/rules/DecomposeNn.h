@@ -1,6 +1,6 @@
 // Rules of softmax, normalisation, attention, dropout and losses. Half-precision inputs are computed in f32.
 #pragma once
-#include "runtime/rules/Rules.h"
+#include "runtime/rules/DecomposeBasic.h"
 #include <cmath>
 
 namespace dlc::rules {
@@ -233,13 +233,9 @@ template <class V> V classWeights(const V &weight, const Dims &input, int64_t ch
     sizes.push_back(1);
   return sizes.size() > 1 ? view(weight, sizes) : weight;
 }
-/// The target, with 0 where it is ignored. A comparison alone would take a target that is no class for a hit of none, so
-/// it is divided by whether it is one: the division by zero sends the call to the eager kernel, which raises IndexError.
-/// (A gather would say it directly but needs the list of classes in memory, which is one more kernel.)
+/// The target, with 0 where it is ignored.
 template <class V> V checkedTarget(const V &target, const V &keep, const Dim &classes) {
-  V index = castTo(where(keep, target, 0), DType::I64);
-  V isClass = logical_and(index >= 0, index < Builder<V>::number(classes));
-  return floor_divide(index, castTo(isClass, DType::I64));
+  return checkedClass(castTo(where(keep, target, 0), DType::I64), classes);
 }
 /// Dense: a comparison with the class index instead of a gather, so that it fuses with the log_softmax before it.
 template <class V> std::array<V, 2> nllLossRule(const NllLossArgs<V> &a) {
