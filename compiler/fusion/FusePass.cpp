@@ -34,14 +34,18 @@ public:
 
   void run() {
     setFunctionLayouts(func_, layouts_);
-    if (options_.fuse && options_.fuel < 0) {
-      Graph first(block_, layouts_);
-      recomputeCheapValues(first, findGroups(first, options_));
+    auto graph = std::make_unique<Graph>(block_, layouts_);
+    groups_ = findGroups(*graph, options_);
+    if (options_.fuse && options_.fuel < 0 && recomputeCheapValues(*graph, groups_)) {
+      graph = std::make_unique<Graph>(block_, layouts_);
+      groups_ = findGroups(*graph, options_);
     }
-    Graph graph(block_, layouts_);
-    groups_ = findGroups(graph, options_);
-    if (groups_.empty())
-      return;
+    if (!groups_.empty())
+      rewrite(*graph);
+  }
+
+private:
+  void rewrite(const Graph &graph) {
     orderUnits(graph);
     // All kernels before the first launch: emission reads the function as it was.
     OpBuilder inModule = OpBuilder::atBlockEnd(module_.getBody());
@@ -53,7 +57,6 @@ public:
     removeDeadViews();
   }
 
-private:
   /// Topological order of groups and single ops, near the order of the program.
   void orderUnits(const Graph &graph) {
     size_t n = graph.size();

@@ -223,9 +223,9 @@ private:
   }
 
   AxisList memberLeaves(const Node &n) {
-    AxisList leaves = shape_.leavesOf(n.result());
+    AxisList leaves = shape_.axes.leaves(shape_.valueAxes.find(n.result())->second);
     if (n.kind == NodeKind::Reduce)
-      for (AxisId a : shape_.axes.leaves(shape_.reduceAxes[n.op]))
+      for (AxisId a : shape_.axes.leaves(shape_.reduceAxes.find(n.op)->second))
         leaves.push_back(a);
     return leaves;
   }
@@ -243,8 +243,17 @@ private:
         most = width;
       }
     }
+    AxisList domain = orderOf(*widest);
     for (uint32_t m : members_) {
-      AxisList domain = orderOf(*widest), mine = orderOf(graph_.node(m)), unknown, missing;
+      AxisList unknown, missing;
+      for (AxisId a : memberLeaves(graph_.node(m)))
+        if (!llvm::is_contained(domain, a))
+          unknown.push_back(a);
+      spans_ &= unknown.empty();
+      if (unknown.empty())
+        continue;
+      AxisList mine = orderOf(graph_.node(m));
+      unknown.clear();
       for (AxisId a : mine)
         if (!llvm::is_contained(domain, a))
           unknown.push_back(a);
@@ -261,6 +270,7 @@ private:
         shape_.axes.unify(AxisList{missing[k]}, AxisList{unknown[k]});
       if (!allDistinct())
         shape_.axes = std::move(before);
+      domain = orderOf(*widest);
     }
   }
 
@@ -278,6 +288,8 @@ private:
 
   /// Members that share no value inside may still share an input: then its dims are the common domain.
   bool connect() {
+    if (spans_) // one value has all axes
+      return true;
     size_t count = 0;
     components(count);
     if (count <= 1)
@@ -331,7 +343,7 @@ private:
     if (n.kind != NodeKind::Reduce)
       return shape_.leavesOf(n.result());
     AxisList order;
-    const AxisList &result = shape_.valueAxes[n.result()], &reduced = shape_.reduceAxes[n.op];
+    const AxisList &result = shape_.valueAxes.find(n.result())->second, &reduced = shape_.reduceAxes.find(n.op)->second;
     for (const DimUse &d : n.uses[0].dims)
       for (AxisId leaf : shape_.axes.leaves(d.kind == DimUse::Result ? result[d.index] : reduced[d.index]))
         order.push_back(leaf);
@@ -367,6 +379,7 @@ private:
   DenseSet<Operation *> inside_;
   std::vector<std::pair<Value, AxisList>> outsideUses_;
   GroupShape shape_;
+  bool spans_ = true;
 };
 
 } // namespace
