@@ -10,21 +10,6 @@ using namespace mlir;
 
 namespace dlc::compiler {
 
-void setFunctionLayouts(func::FuncOp func, Layouts &layouts) {
-  for (BlockArgument arg : func.getArguments())
-    if (auto strides = func.getArgAttrOfType<AffineMapAttr>(arg.getArgNumber(), "dlc.strides"))
-      layouts.setRoot(arg, layouts.symbols().dims(strides.getValue()));
-  Operation *ret = func.getBody().front().getTerminator();
-  DenseSet<Value> seen;
-  for (OpOperand &operand : ret->getOpOperands()) {
-    Value v = operand.get();
-    auto strides = func.getResultAttrOfType<AffineMapAttr>(operand.getOperandNumber(), "dlc.strides");
-    bool first = seen.insert(v).second;
-    if (strides && first && v.getDefiningOp() && layouts.of(v).root == v)
-      layouts.setRoot(v, layouts.symbols().dims(strides.getValue()));
-  }
-}
-
 namespace {
 
 class Rewriter {

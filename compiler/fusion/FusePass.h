@@ -22,7 +22,4 @@ std::unique_ptr<mlir::Pass> createFusePass(FusionOptions options = {});
 /// `dlc-push-views`: slices move from results of cheap point ops to their operands.
 std::unique_ptr<mlir::Pass> createPushViewsPass();
 
-/// Layouts of a function whose arguments and results may be strided (attribute dlc.strides).
-void setFunctionLayouts(mlir::func::FuncOp func, Layouts &layouts);
-
 } // namespace dlc::compiler

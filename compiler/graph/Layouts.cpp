@@ -1,5 +1,7 @@
 // Composition of view layouts.
 #include "compiler/graph/Layouts.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace mlir;
 
@@ -69,6 +71,21 @@ const Layout &Layouts::of(Value v) {
 bool Layouts::isFreeView(Operation *op) {
   const OpInfo *info = infoOf(op);
   return info && info->kind == OpKind::View && of(op->getResult(0)).root != op->getResult(0);
+}
+
+void setFunctionLayouts(func::FuncOp func, Layouts &layouts) {
+  for (BlockArgument arg : func.getArguments())
+    if (auto strides = func.getArgAttrOfType<AffineMapAttr>(arg.getArgNumber(), "dlc.strides"))
+      layouts.setRoot(arg, layouts.symbols().dims(strides.getValue()));
+  Operation *ret = func.getBody().front().getTerminator();
+  DenseSet<Value> seen;
+  for (OpOperand &operand : ret->getOpOperands()) {
+    Value v = operand.get();
+    auto strides = func.getResultAttrOfType<AffineMapAttr>(operand.getOperandNumber(), "dlc.strides");
+    bool first = seen.insert(v).second;
+    if (strides && first && v.getDefiningOp() && layouts.of(v).root == v)
+      layouts.setRoot(v, layouts.symbols().dims(strides.getValue()));
+  }
 }
 
 } // namespace dlc::compiler

@@ -32,6 +32,9 @@ private:
   llvm::DenseMap<mlir::Value, std::unique_ptr<Layout>> known_;
 };
 
+/// Layouts of a function whose arguments and results may be strided (attribute dlc.strides).
+void setFunctionLayouts(mlir::func::FuncOp func, Layouts &layouts);
+
 bool isRowMajor(const Dims &sizes, const Dims &strides);
 
 } // namespace dlc::compiler

@@ -32,9 +32,7 @@ public:
       return;
     Symbols symbols(func);
     Layouts layouts(symbols);
-    for (BlockArgument arg : func.getArguments())
-      if (auto strides = func.getArgAttrOfType<AffineMapAttr>(arg.getArgNumber(), "dlc.strides"))
-        layouts.setRoot(arg, symbols.dims(strides.getValue()));
+    setFunctionLayouts(func, layouts);
     for (Operation &op : llvm::make_early_inc_range(func.getBody().front())) {
       const OpInfo *info = infoOf(&op);
       if (!info || info->kind != OpKind::View || layouts.isFreeView(&op))
