@@ -125,7 +125,7 @@ def check(f, *makers, expect=None, error=None, compilations=2, fallbacks=0, rtol
     """
     compiled = dlc.compile(f)
     with at_most(compilations, fallbacks):
-        for round_ in range(3):
+        for _ in range(3):
             for i, make in enumerate(makers):
                 kind, want = compare_call(f, compiled, make, rtol)
                 if i == 0 and error is not None:
