@@ -290,34 +290,36 @@ void Recorder::released(Storage &storage) {
 namespace {
 bool isNumber(const Tensor &t) { return t.isWrapped() && !t.storage().lazy(); }
 
-/// What a float number becomes among these operands: it must not lift them, nor lose digits that they keep.
-DType floatTypeAmong(Span<const Arg<Tensor>> args) {
+/// What a number becomes as a tensor among these operands: it must not lift them, nor lose digits that they keep.
+DType numberTypeAmong(Span<const Arg<Tensor>> args, Category category) {
   bool any = false, dimensioned = false;
-  DType scalars = DType::F16;
+  DType scalars = DType::F32;
   for (const Arg<Tensor> &a : args)
     for (const Tensor &t : a.values())
-      if (t.defined() && !t.isWrapped() && isFloat(t.dtype())) {
+      if (t.defined() && !t.isWrapped() && categoryOf(t.dtype()) == category) {
         if (t.dtype() == DType::F64)
           return DType::F64;
         scalars = any ? promoteTypes(scalars, t.dtype()) : t.dtype();
         any = true;
         dimensioned |= t.dim() > 0;
       }
-  // A 0-d float32 lifts no dimensioned half tensor, but it would lift a 0-d one.
-  return any && !dimensioned ? scalars : defaultDType();
+  // A 0-d tensor of the usual type lifts no dimensioned one of its category, but it would lift a 0-d one.
+  if (any && !dimensioned)
+    return scalars;
+  return category == Category::Float ? defaultDType() : category == Category::Int ? DType::I64 : DType::Bool;
 }
 } // namespace
 
 /// A number in the place of a tensor (`1 - x`), as a 0-d tensor made from a number operand.
-int32_t Recorder::numberTensor(const Tensor &t, DType floatType) {
+int32_t Recorder::numberTensor(const Tensor &t, Span<const Arg<Tensor>> among) {
   Number n = t.item();
   Arg<GVal> args[4] = {Arg<GVal>::ofDims(Span<const Dim>()), Arg<GVal>::number(graph_.addNumber(n)),
-                       Arg<GVal>::ofDType(n.isFloat() ? floatType : n.dtype()), Arg<GVal>()};
+                       Arg<GVal>::ofDType(numberTypeAmong(among, n.category())), Arg<GVal>()};
   SmallVec<TensorMeta, 3> metas;
   return node(opInfo(OpId::Full), args, metas);
 }
 
-Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, DType floatType, std::vector<GVal> &held) {
+Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, Span<const Arg<Tensor>> among, std::vector<GVal> &held) {
   Arg<GVal> g;
   g.tag = a.tag;
   g.dtype = a.dtype;
@@ -332,7 +334,7 @@ Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, DType floatTyp
   } else if (a.tag == ArgTag::Value || a.tag == ArgTag::ValueList) {
     size_t at = held.size();
     for (const Tensor &t : a.values())
-      held.push_back(!t.defined() ? GVal{} : GVal{isNumber(t) ? numberTensor(t, floatType) : valueOf(t)});
+      held.push_back(!t.defined() ? GVal{} : GVal{isNumber(t) ? numberTensor(t, among) : valueOf(t)});
     g.value = held.data() + at;
   } else if (a.tag == ArgTag::Num) {
     // 0 and 1 are nearly always a default (alpha, beta, weight_decay): a constant lets the compiler drop what they scale.
@@ -386,7 +388,7 @@ void Recorder::recordView(const OpInfo &op, Span<const Arg<Tensor>> args, SmallV
     held.reserve(args[0].values().size());
     SmallVec<Arg<GVal>, 12> gargs;
     for (size_t i = 0; i < args.size(); ++i)
-      gargs.push_back(i == 0 ? Arg<GVal>() : convert(args[i], op.params[i].kind, DType::F32, held));
+      gargs.push_back(i == 0 ? Arg<GVal>() : convert(args[i], op.params[i].kind, args, held));
     GVal v{from};
     gargs[0] = Arg<GVal>::of(v);
     SmallVec<TensorMeta, 3> nodeMetas;
@@ -434,9 +436,8 @@ void Recorder::record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<T
     count += a.values().size();
   held.reserve(count);
   SmallVec<Arg<GVal>, 12> gargs;
-  DType floatType = floatTypeAmong(args);
   for (size_t i = 0; i < args.size(); ++i)
-    gargs.push_back(convert(args[i], op.params[i].kind, floatType, held));
+    gargs.push_back(convert(args[i], op.params[i].kind, args, held));
   if (op.has(kRandom))
     for (size_t i = 0; i < args.size(); ++i)
       if (args[i].tag == ArgTag::Rng) {

@@ -82,8 +82,8 @@ private:
   void runRule(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
   bool layoutsAgree(Span<const Arg<Tensor>> args, Span<const Arg<GVal>> gargs) const;
   void runNow(FlushReason reason, const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
-  int32_t numberTensor(const Tensor &t, DType floatType);
-  Arg<GVal> convert(const Arg<Tensor> &a, ParamKind kind, DType floatType, std::vector<GVal> &values);
+  int32_t numberTensor(const Tensor &t, Span<const Arg<Tensor>> among);
+  Arg<GVal> convert(const Arg<Tensor> &a, ParamKind kind, Span<const Arg<Tensor>> among, std::vector<GVal> &values);
   void castTo(SmallVec<TensorMeta, 3> &metas, int32_t &value, DType dtype);
   void keepFallible();
   void reset();
