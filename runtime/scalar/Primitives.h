@@ -188,13 +188,13 @@ constexpr int primitiveArity(std::string_view name) {
 constexpr bool primitiveAccepts(std::string_view name, Kind kind) {
   constexpr std::string_view kBits[] = {"and", "or", "xor", "not"};
   constexpr std::string_view kShifts[] = {"shl", "shr"};
-  constexpr std::string_view kAll[] = {"add",        "mul",         "min",         "max",   "eq",    "ne",
-                                       "lt",         "le",          "gt",          "ge",    "truth", "logical_and",
-                                       "logical_or", "logical_xor", "logical_not", "select"};
-  constexpr std::string_view kNumbers[] = {"sub",       "neg",   "abs",   "sign",     "floor_div", "trunc_div",
-                                           "remainder", "fmod",  "pow",   "square",   "clamp",     "floor",
-                                           "ceil",      "trunc", "round", "isnan",    "isinf",     "isfinite",
-                                           "signbit",   "relu",  "relu6", "hardtanh", "threshold", "relu_backward"};
+  constexpr std::string_view kAll[] = {"add",    "sub",         "mul",        "min",         "max",        "eq",
+                                       "ne",     "lt",          "le",         "gt",          "ge",         "abs",
+                                       "sign",   "floor",       "ceil",       "trunc",       "round",      "isnan",
+                                       "isinf",  "isfinite",    "truth",      "clamp",       "relu",       "square",
+                                       "select", "logical_and", "logical_or", "logical_xor", "logical_not"};
+  constexpr std::string_view kNumbers[] = {"neg",     "floor_div", "trunc_div", "remainder", "fmod",         "pow",
+                                           "signbit", "relu6",     "hardtanh",  "threshold", "relu_backward"};
   auto in = [&](const auto &list) {
     for (std::string_view entry : list)
       if (entry == name)
