@@ -3,8 +3,8 @@
 import dlc
 import pytest
 from dlc import tensor
-from tests.cases.harness import assert_same, at_most, check, compare_call
 
+from tests.cases.harness import assert_same, at_most, check, compare_call
 
 
 def test_D01_branch_on_a_whole_shape():
@@ -151,5 +151,3 @@ def test_D10_data_dependent_output_size():
         fallbacks=100,
     )
     check(f, lambda: (tensor([-1.0]),), expect=[[], 0.0], compilations=6, fallbacks=100)
-
-

@@ -5,6 +5,7 @@ import dlc.nn.functional as F
 import numpy as np
 import pytest
 from dlc import tensor
+
 from tests.cases.harness import array, assert_same, at_most, check, outcome
 
 
@@ -41,7 +42,13 @@ def test_M01_the_same_tensor_twice_and_other_overlaps():
     compiled = dlc.compile(f)
     with at_most(6):
         for _ in range(3):
-            for first, second in [((0, 4), (0, 4)), ((0, 4), (1, 5)), ((1, 5), (0, 4)), ((0, 4), (4, 8)), ((2, 6), (4, 8))]:
+            for first, second in [
+                ((0, 4), (0, 4)),
+                ((0, 4), (1, 5)),
+                ((1, 5), (0, 4)),
+                ((0, 4), (4, 8)),
+                ((2, 6), (4, 8)),
+            ]:
                 bases = [dlc.arange(8.0), dlc.arange(8.0)]
                 results = [outcome(g, (b[slice(*first)], b[slice(*second)])) for g, b in zip((f, compiled), bases)]
                 if results[0][0] == "error":
@@ -177,4 +184,7 @@ def test_M10_strides_are_part_of_the_result():
     ],
 )
 def test_M10_layouts_through_chains(layout):
-    check(lambda x: (x + 1, (x * 2).relu() - x, x.exp().t() if x.dim() == 2 else x), lambda: (layout(dlc.arange(16.0).reshape(4, 4)),))
+    check(
+        lambda x: (x + 1, (x * 2).relu() - x, x.exp().t() if x.dim() == 2 else x),
+        lambda: (layout(dlc.arange(16.0).reshape(4, 4)),),
+    )

@@ -7,6 +7,7 @@ import dlc
 import dlc.nn.functional as F
 import pytest
 from dlc import tensor
+
 from tests.cases.harness import at_most, check
 
 INF, NAN = float("inf"), float("nan")
@@ -221,7 +222,12 @@ def test_N27_zero_size_dimensions():
     )
     check(lambda x: x.max(), lambda: (dlc.empty(0),), error=(RuntimeError, IndexError))
     check(lambda x: x[[0]], lambda: (dlc.empty(0),), error=IndexError)
-    check(lambda x: (x * 2 + 1, x.sum(0), x.mean(1)), lambda: (dlc.zeros(0, 4),), lambda: (dlc.zeros(4, 0),), compilations=3)
+    check(
+        lambda x: (x * 2 + 1, x.sum(0), x.mean(1)),
+        lambda: (dlc.zeros(0, 4),),
+        lambda: (dlc.zeros(4, 0),),
+        compilations=3,
+    )
 
 
 def test_N28_scalars_as_tensors():

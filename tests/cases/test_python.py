@@ -5,6 +5,7 @@ from collections import OrderedDict, namedtuple
 import dlc
 import pytest
 from dlc import nn, tensor
+
 from tests.cases.harness import assert_same, at_most
 
 

@@ -7,6 +7,7 @@ import dlc.nn.functional as F
 import numpy as np
 import pytest
 from dlc import nn, tensor
+
 from tests.cases.harness import Counted, array, assert_same, at_most
 
 
@@ -153,7 +154,9 @@ def test_T10_train_and_eval_through_the_wrapper():
     assert list(dlc.compile(layers).state_dict()) == list(layers.state_dict())
 
 
-@pytest.mark.parametrize("make", [lambda p: dlc.optim.Adam(p, lr=0.1), lambda p: dlc.optim.SGD(p, lr=0.1, momentum=0.9)])
+@pytest.mark.parametrize(
+    "make", [lambda p: dlc.optim.Adam(p, lr=0.1), lambda p: dlc.optim.SGD(p, lr=0.1, momentum=0.9)]
+)
 def test_T11_learning_rate_changes_every_step(make):
     def problem():
         w = [tensor([1.0, 2.0], requires_grad=True), tensor([[3.0], [-1.0]], requires_grad=True)]

@@ -22,7 +22,9 @@ def child(first, count):
     warnings.simplefilter("ignore")
     for seed in range(first, first + count):
         print(json.dumps({"seed": seed, "state": "started"}), flush=True)
-        if os.environ.get("DLC_FUZZ_DIE_AT") == str(seed):  # for the test of what happens when a program kills its process
+        if os.environ.get("DLC_FUZZ_DIE_AT") == str(
+            seed
+        ):  # for the test of what happens when a program kills its process
             os.abort()
         report, program = {"seed": seed}, None
         try:
@@ -33,7 +35,9 @@ def child(first, count):
             report.update(state="different", text=str(difference)[:2000], source=program.source, sizes=program.sizes)
             report.update(inputs=program.inputs)
         except Exception:
-            report.update(state="different", text=traceback.format_exc()[-2000:], source=program.source if program else "")
+            report.update(
+                state="different", text=traceback.format_exc()[-2000:], source=program.source if program else ""
+            )
         print(json.dumps(report), flush=True)
 
 
@@ -69,7 +73,16 @@ def bisect_death(first, culprit):
 
 def fuzz(programs, seed, chunk=50, say=print, bisect=True):
     """Runs all programs and returns totals: programs, differences, deaths, no_fallback, overlapping, ..."""
-    total = {"reasons": collections.Counter(), "programs": 0, "different": [], "deaths": [], "no_fallback": 0, "overlapping": 0, "backward": 0, "compilations": 0}
+    total = {
+        "reasons": collections.Counter(),
+        "programs": 0,
+        "different": [],
+        "deaths": [],
+        "no_fallback": 0,
+        "overlapping": 0,
+        "backward": 0,
+        "compilations": 0,
+    }
     next_seed, end = seed, seed + programs
     while next_seed < end:
         count = min(chunk, end - next_seed)
@@ -100,7 +113,9 @@ def main():
     parser.add_argument("--programs", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--show", type=int, metavar="SEED", help="print one program and compare it in this process")
-    parser.add_argument("--minimize", type=int, metavar="SEED", help="shrink a program that fails, or falls back, to few lines")
+    parser.add_argument(
+        "--minimize", type=int, metavar="SEED", help="shrink a program that fails, or falls back, to few lines"
+    )
     parser.add_argument("--child", nargs=2, type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
@@ -109,14 +124,25 @@ def main():
         from tests.fuzz.generate import generate
 
         program = generate(args.show)
-        print(program.source, "inputs:", program.inputs, "\nsizes:", program.sizes, "bases:", program.base_dtypes, flush=True)
+        print(
+            program.source,
+            "inputs:",
+            program.inputs,
+            "\nsizes:",
+            program.sizes,
+            "bases:",
+            program.base_dtypes,
+            flush=True,
+        )
         return child(args.show, 1)
     if args.minimize is not None:
         from tests.fuzz.generate import generate
         from tests.fuzz.minimize import minimize
 
         program, what = minimize(generate(args.minimize))
-        return print(f"{what}\n{program.source}inputs: {program.inputs}, sizes: {program.sizes}, bases: {program.base_dtypes}")
+        return print(
+            f"{what}\n{program.source}inputs: {program.inputs}, sizes: {program.sizes}, bases: {program.base_dtypes}"
+        )
     os.environ.setdefault("DLC_NUM_THREADS", "2")
     start = time.perf_counter()
     total = fuzz(args.programs, args.seed)

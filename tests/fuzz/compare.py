@@ -65,7 +65,11 @@ def same_bits(a, b):
     if a.dtype.kind != "f":
         return np.array_equal(a, b)
     nan = np.isnan(b)
-    return np.array_equal(np.isnan(a), nan) and np.array_equal(a[~nan], b[~nan]) and np.array_equal(np.signbit(a[~nan]), np.signbit(b[~nan]))
+    return (
+        np.array_equal(np.isnan(a), nan)
+        and np.array_equal(a[~nan], b[~nan])
+        and np.array_equal(np.signbit(a[~nan]), np.signbit(b[~nan]))
+    )
 
 
 def close(got, want, reference):

@@ -34,9 +34,20 @@ UNARY_INT = (
     "({a} > 2)", "({a} == {k})", "({a} * 1.5)", "({a} / 4)", "{a}.bool()",
 )  # fmt: skip
 UNARY_BOOL = ("~{a}", "({a} * {c})", "{a}.float()", "{a}.to(dlc.int32)", "({a} ^ True)", "dlc.where({a}, {c}, 1.0)")
-BINARY_ANY = ("({a} + {b})", "({a} * {b})", "dlc.minimum({a}, {b})", "dlc.maximum({a}, {b})", "dlc.where({m}, {a}, {b})")
+BINARY_ANY = (
+    "({a} + {b})",
+    "({a} * {b})",
+    "dlc.minimum({a}, {b})",
+    "dlc.maximum({a}, {b})",
+    "dlc.where({m}, {a}, {b})",
+)
 BINARY_NUMBER = ("({a} - {b})", "({a} + {b} * {c})", "dlc.add({a}, {b}, alpha=2)")
-BINARY_FLOAT = ("({a} / {b})", "dlc.atan2({a}, {b})", "dlc.lerp({a}, {b}, 0.3)", "dlc.addcmul({a}, {b}, {b}, value=0.5)")
+BINARY_FLOAT = (
+    "({a} / {b})",
+    "dlc.atan2({a}, {b})",
+    "dlc.lerp({a}, {b}, 0.3)",
+    "dlc.addcmul({a}, {b}, {b}, value=0.5)",
+)
 BINARY_DISCONTINUOUS = ("({a} < {b})", "({a} >= {b})", "({a} != {b})", "({a} // {b})", "({a} % {b})")
 BINARY_INT = ("({a} & {b})", "({a} | {b})", "({a} ^ {b})", "({a} // ({b} | 1))", "({a} % ({b} | 1))")
 VIEWS = (
@@ -149,7 +160,10 @@ class Grower:
         self.overlapping = rng.random() < 0.38
         self.backward = not self.overlapping and rng.random() < 0.55
         n, m = rng.choice([1, 2, 3, 4, 5, 7, 8, 13]), rng.choice([1, 2, 3, 4, 5, 8, 9, 17])
-        self.sizes = [(n, m), (rng.choice([1, 2, 3, 6, 9, 16]), m if rng.random() < 0.6 else rng.choice([1, 2, 4, 6, 33]))]
+        self.sizes = [
+            (n, m),
+            (rng.choice([1, 2, 3, 6, 9, 16]), m if rng.random() < 0.6 else rng.choice([1, 2, 4, 6, 33])),
+        ]
         main = "float32" if self.backward or rng.random() < 0.55 else self.pick(FLOATS[1:] + INTS)
         if self.backward and rng.random() < 0.2:
             main = "float64"
@@ -280,7 +294,9 @@ class Grower:
             return self.pick(UNARY_INT + UNARY_EXACT), "map"
         choices = UNARY_EXACT + UNARY_FLOAT + (() if fuzzy else DISCONTINUOUS)
         template = self.pick(choices)
-        if fuzzy and any(mark in template for mark in (">", "clamp", "log()", "rsqrt", "reciprocal", "sqrt", "exp", "isnan")):
+        if fuzzy and any(
+            mark in template for mark in (">", "clamp", "log()", "rsqrt", "reciprocal", "sqrt", "exp", "isnan")
+        ):
             return None
         return template, "map"
 

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from tests.fuzz.__main__ import bisect_death, fuzz, run_child
 
 PROGRAMS = {"quick": 25, "sample": 100, "full": 500}[os.environ.get("DLC_TEST_MODE", "sample")]

@@ -25,7 +25,9 @@ def plan_of(function, *args):
     before = dlc.compile_stats()
     result = dlc.compile(function)(*args)
     after = dlc.compile_stats()
-    return result, {k: after[k] - before[k] for k in ("kernels", "library_calls", "other_steps", "fallbacks", "compilations")}
+    return result, {
+        k: after[k] - before[k] for k in ("kernels", "library_calls", "other_steps", "fallbacks", "compilations")
+    }
 
 
 @pytest.mark.parametrize("name", CASES)

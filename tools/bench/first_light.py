@@ -201,7 +201,13 @@ def onnx_session(weights, threads):
             nodes.append(helper.make_node("Relu", [value], [f"r{i}"]))
             value = f"r{i}"
     shape = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, "mlp", [shape("x", onnx.TensorProto.FLOAT, [1, 64])], [shape(value, onnx.TensorProto.FLOAT, [1, 64])], constants)
+    graph = helper.make_graph(
+        nodes,
+        "mlp",
+        [shape("x", onnx.TensorProto.FLOAT, [1, 64])],
+        [shape(value, onnx.TensorProto.FLOAT, [1, 64])],
+        constants,
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     model.ir_version = 8
     options = onnxruntime.SessionOptions()
@@ -224,7 +230,16 @@ def first_call(kind, candidate, threads):
         float(step(x, y))
         times.append(time.perf_counter() - start)
     stats = program.torch.compile_stats() if framework == "dlc" else {}
-    print(json.dumps({"first": times[0], "second": times[1], "llvm": stats.get("llvm_compilations"), "compilations": stats.get("compilations")}))
+    print(
+        json.dumps(
+            {
+                "first": times[0],
+                "second": times[1],
+                "llvm": stats.get("llvm_compilations"),
+                "compilations": stats.get("compilations"),
+            }
+        )
+    )
 
 
 def compile_times(kinds, names, repeats, threads):
@@ -269,7 +284,15 @@ def first_call_table(results):
     for what, r in results.items():
         for name, entries in r.items():
             best = min(entries, key=lambda e: e["first"])
-            rows.append([what, name, milliseconds(best["first"]), milliseconds(best["second"]), best["llvm"] if best["llvm"] is not None else "-"])
+            rows.append(
+                [
+                    what,
+                    name,
+                    milliseconds(best["first"]),
+                    milliseconds(best["second"]),
+                    best["llvm"] if best["llvm"] is not None else "-",
+                ]
+            )
     return table(["first calls in a new process", "candidate", "first ms", "second ms", "LLVM compilations"], rows)
 
 
@@ -310,17 +333,27 @@ def versions(threads):
     import onnxruntime
     import torch
 
-    return {"dlc": dlc.__version__, "torch": torch.__version__, "onnxruntime": onnxruntime.__version__, "threads": threads, "clock": os.environ["DLC_BENCH_CLOCK"]}
+    return {
+        "dlc": dlc.__version__,
+        "torch": torch.__version__,
+        "onnxruntime": onnxruntime.__version__,
+        "threads": threads,
+        "clock": os.environ["DLC_BENCH_CLOCK"],
+    }
 
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench first-light", description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--only", action="append", choices=["train", "infer", "small", "first"], help="only these parts")
+    parser.add_argument(
+        "--only", action="append", choices=["train", "infer", "small", "first"], help="only these parts"
+    )
     parser.add_argument("--model", action="append", choices=["mlp", "cnn", "gpt"], help="only these models")
     parser.add_argument("--without", action="append", default=[], choices=CANDIDATES, help="leave a candidate out")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--clock", choices=CLOCK, default="wall", help="cpu: processor time, for one thread on a busy machine")
+    parser.add_argument(
+        "--clock", choices=CLOCK, default="wall", help="cpu: processor time, for one thread on a busy machine"
+    )
     parser.add_argument("--json", type=Path, default=ROOT / "demo-out" / "first_light.json")
     parser.add_argument("--first-call", nargs=2, metavar=("MODEL", "CANDIDATE"), help=argparse.SUPPRESS)
     args = parser.parse_args()

@@ -27,7 +27,13 @@ class Bar:
     """A progress bar that shows the loss."""
 
     def __init__(self, title, total):
-        self.bar = tqdm(total=total, desc=f"{title:<14}", unit="step", dynamic_ncols=True, mininterval=0.1 if sys.stderr.isatty() else 15)
+        self.bar = tqdm(
+            total=total,
+            desc=f"{title:<14}",
+            unit="step",
+            dynamic_ncols=True,
+            mininterval=0.1 if sys.stderr.isatty() else 15,
+        )
 
     def __call__(self, i, total, loss):
         self.bar.update()
@@ -62,18 +68,26 @@ def digits_runs(kind, epochs, checks):
     """The two runs of one digits model; (eager, compiled)."""
     steps = epochs * -(-len(digits.load_data()[0]) // digits.BATCH)
     runs = [
-        measure(f"{kind} {how}", steps, lambda on_step, c=compiled: digits.train(kind, epochs, c, dropout=0.1 * (kind == "cnn"), on_step=on_step))
+        measure(
+            f"{kind} {how}",
+            steps,
+            lambda on_step, c=compiled: digits.train(kind, epochs, c, dropout=0.1 * (kind == "cnn"), on_step=on_step),
+        )
         for how, compiled in (("eager", False), ("compiled", True))
     ]
     eager, compiled = runs
     gap = max(abs(a - b) for a, b in zip(eager["losses"][:50], compiled["losses"][:50]))
     checks.that(gap <= 1e-4, f"{kind}: losses of the first 50 steps equal to 1e-4 (largest difference {gap:.1e})")
     apart = abs(eager["accuracy"] - compiled["accuracy"])
-    checks.that(apart <= 0.01, f"{kind}: test accuracy within 0.01 ({eager['accuracy']:.4f} and {compiled['accuracy']:.4f})")
+    checks.that(
+        apart <= 0.01, f"{kind}: test accuracy within 0.01 ({eager['accuracy']:.4f} and {compiled['accuracy']:.4f})"
+    )
     if kind == "cnn":
         checks.that(compiled["accuracy"] >= 0.97, f"cnn: test accuracy at least 0.97 ({compiled['accuracy']:.4f})")
     graph_checks(kind, compiled, checks)
-    checks.note(f"{kind}: a compiled step is {eager['ms'] / compiled['ms']:.2f} times as fast as an eager one ({compiled['ms']:.2f} and {eager['ms']:.2f} ms)")
+    checks.note(
+        f"{kind}: a compiled step is {eager['ms'] / compiled['ms']:.2f} times as fast as an eager one ({compiled['ms']:.2f} and {eager['ms']:.2f} ms)"
+    )
     return runs
 
 
@@ -87,16 +101,26 @@ def graph_checks(name, run, checks):
 
 def gpt_runs(steps, eager_steps, checks):
     """Some eager steps for the comparison and the whole compiled training; (eager, compiled)."""
-    eager = measure("gpt eager", eager_steps, lambda on_step: chargpt.train(eager_steps, False, on_step=on_step, schedule=steps))
-    compiled = measure("gpt compiled", steps, lambda on_step: chargpt.train(steps, True, on_step=on_step, schedule=steps))
+    eager = measure(
+        "gpt eager", eager_steps, lambda on_step: chargpt.train(eager_steps, False, on_step=on_step, schedule=steps)
+    )
+    compiled = measure(
+        "gpt compiled", steps, lambda on_step: chargpt.train(steps, True, on_step=on_step, schedule=steps)
+    )
     text = compiled["text"]
     compiled["held_out"] = chargpt.held_out_loss(dlc.compile(compiled["model"]), text.held_out)
     gap = max(abs(a - b) for a, b in zip(eager["losses"], compiled["losses"]))
-    checks.that(gap <= 1e-3, f"gpt: losses of the first {eager_steps} steps equal to 1e-3 (largest difference {gap:.1e})")
+    checks.that(
+        gap <= 1e-3, f"gpt: losses of the first {eager_steps} steps equal to 1e-3 (largest difference {gap:.1e})"
+    )
     if steps >= chargpt.STEPS:
-        checks.that(compiled["held_out"] < 2.2, f"gpt: held-out loss below 2.2 nats a character ({compiled['held_out']:.3f})")
+        checks.that(
+            compiled["held_out"] < 2.2, f"gpt: held-out loss below 2.2 nats a character ({compiled['held_out']:.3f})"
+        )
     graph_checks("gpt", compiled, checks)
-    checks.note(f"gpt: a compiled step is {eager['ms'] / compiled['ms']:.2f} times as fast as an eager one ({compiled['ms']:.1f} and {eager['ms']:.1f} ms)")
+    checks.note(
+        f"gpt: a compiled step is {eager['ms'] / compiled['ms']:.2f} times as fast as an eager one ({compiled['ms']:.1f} and {eager['ms']:.1f} ms)"
+    )
     return eager, compiled
 
 
@@ -144,7 +168,9 @@ HEADER = ["training", "last loss", "test", "ms/step", "first ms", "compile s", "
 def main():
     parser = argparse.ArgumentParser(prog="./dev demo", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few steps, for a first look")
-    parser.add_argument("--only", choices=["mlp", "cnn", "gpt"], action="append", help="only this training (may be repeated)")
+    parser.add_argument(
+        "--only", choices=["mlp", "cnn", "gpt"], action="append", help="only this training (may be repeated)"
+    )
     parser.add_argument("--out", type=Path, default=ROOT / "demo-out")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
@@ -162,7 +188,9 @@ def main():
         for how, run in (("eager", eager), ("compiled", compiled)):
             rows.append(row(f"gpt {how}", run, f"{run['held_out']:.4f} nats" if "held_out" in run else "-"))
             curves.setdefault("character GPT", {})[how] = run["losses"]
-            record[f"gpt {how}"] = {k: run[k] for k in ("losses", "held_out", "ms", "first_ms", "graphs", "stats") if k in run}
+            record[f"gpt {how}"] = {
+                k: run[k] for k in ("losses", "held_out", "ms", "first_ms", "graphs", "stats") if k in run
+            }
         print("\nA sample of the trained model:\n" + chargpt.sample(compiled["model"], compiled["text"]) + "\n")
         for name, graph in block_graphs(compiled["model"]).items():
             (args.out / f"gpt-block-{name}.json").write_text(json.dumps(graph, indent=1))

@@ -90,7 +90,9 @@ def fused_graph(graph, path, title):
     for a, b in edges:
         (xa, ya), (xb, yb) = position[a], position[b]
         bend = 0.0 if abs(xa - xb) > 0.1 or ya - yb < 2.2 else 0.35
-        arrow = dict(arrowstyle="-|>", color="#777777", lw=0.8, shrinkA=0, shrinkB=0, connectionstyle=f"arc3,rad={bend}")
+        arrow = dict(
+            arrowstyle="-|>", color="#777777", lw=0.8, shrinkA=0, shrinkB=0, connectionstyle=f"arc3,rad={bend}"
+        )
         axis.annotate("", (xb, yb + heights[b] / 2), (xa, ya - heights[a] / 2), arrowprops=arrow)
     for i, step in enumerate(steps):
         draw_step(axis, position[i], wide - 0.3, heights[i], line, texts[i], COLORS[group(step)])
@@ -110,7 +112,16 @@ def fused_graph(graph, path, title):
 
 def draw_step(axis, center, width, height, line, text, color):
     (x, y), (lines, sizes) = center, text
-    box = FancyBboxPatch((x - width / 2, y - height / 2), width, height, boxstyle="round,pad=0.02", fc=color, ec="#555555", lw=0.8, zorder=3)
+    box = FancyBboxPatch(
+        (x - width / 2, y - height / 2),
+        width,
+        height,
+        boxstyle="round,pad=0.02",
+        fc=color,
+        ec="#555555",
+        lw=0.8,
+        zorder=3,
+    )
     axis.add_patch(box)
     top = y + height / 2 - 0.14
     for k, part in enumerate([*lines, sizes]):
