@@ -226,7 +226,11 @@ std::shared_ptr<CacheEntry> CompiledFunction::compile(trace::Piece &piece, Skele
   entry->lastNumbers = key.numbers;
   entry->lastSymbols = symbols;
   try {
+    FactSink sink; // what rules and passes decide by the sizes at hand is as much a guard as what meta functions did
     entry->compiled = build(entry->graph, piece);
+    for (const Fact &f : sink.take())
+      if (std::find(entry->facts.begin(), entry->facts.end(), f) == entry->facts.end())
+        entry->facts.push_back(f);
   } catch (const std::exception &e) {
     entry->failure = e.what();
     warnOnce(str(name_, ": a graph of ", piece.graph.nodes.size(), " ops could not be compiled and runs in the interpreter: ", e.what()));

@@ -81,7 +81,7 @@ template <class V> V productsOfOthers(const V &x) {
 template <class V> V prodGrad(const V &g, const V &self, const V &out, const std::optional<Ints> &dim, bool keepdim) {
   TensorMeta m = metaOf(self);
   V wide = unreduced(g, m, dim, keepdim);
-  if (m.dim() == 0 || m.numel().value() == 0)
+  if (m.dim() == 0 || m.numel() == 0)
     return expand(castTo(wide, m.dtype), m.sizes);
   // The reduced dimensions go to the end and become one.
   Sizes order, reduced = reducedDims(m, dim);

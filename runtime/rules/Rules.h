@@ -56,7 +56,7 @@ template <class V> V sumToLike(const V &g, const TensorMeta &m) {
   int64_t extra = gm.dim() - m.dim();
   Sizes dims;
   for (int64_t i = 0; i < gm.dim(); ++i)
-    if (i < extra || (m.sizes[i - extra].value() == 1 && gm.sizes[i].value() != 1))
+    if (i < extra || (!m.sizes[i - extra].same(gm.sizes[i]) && m.sizes[i - extra] == 1 && gm.sizes[i] != 1))
       dims.push_back(i);
   V r = g;
   if (!dims.empty()) {
