@@ -122,8 +122,13 @@ def variants(op):
 
 def number_wide(ops):
     """The functions that compute in floats only, numbered: kernels/wide has loops of them in the widest vectors."""
-    found = [v for op in ops if op.has_scalar for v in op.extra["variants"]
-             if v.operands and v.body[0] != "$" and not v.bools and "f32" in v.types and set(v.types) <= FLOATS]
+    found = [
+        v
+        for op in ops
+        if op.has_scalar
+        for v in op.extra["variants"]
+        if v.operands and v.body[0] != "$" and not v.bools and "f32" in v.types and set(v.types) <= FLOATS
+    ]
     for number, v in enumerate(found):
         v.wide = number
     return found
