@@ -110,6 +110,8 @@ private:
     DType result = dtypeOf(n.result()), operand = dtypeOf(n.uses[0].value);
     bool arg = form.combine == ReduceForm::ArgMax || form.combine == ReduceForm::ArgMin;
     DType accumulate = arg ? operand : result;
+    if (arg && (operand == DType::U8 || operand == DType::Bool))
+      accumulate = DType::I16; // positions are found by signed comparison
     if (accumulate == DType::F16 || accumulate == DType::BF16)
       accumulate = DType::F32;
     bool isFinal = (arg || accumulate == result) && !form.dividesByCount && !by.empty();
