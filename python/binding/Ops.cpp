@@ -85,6 +85,17 @@ void readOut(const OpInfo &op, PyObject *out, SmallVec<Tensor, 3> &outs) {
               "(): argument 'out' must be ", int(op.publicResults), " tensors, not ", outs.size());
 }
 
+/// x ** 2 with a literal 2 is square(x): the same dtype, and no logarithm an element.
+const OpInfo &withoutPower(const OpInfo &op, const Arg<Tensor> *args) {
+  static const uint16_t powId = opNamed("pow").id;
+  if (op.id != powId)
+    return op;
+  const Tensor &base = *args[0].value, &exponent = *args[1].value;
+  bool square = exponent.isWrapped() && exponent.dtype() == DType::I64 && !base.isWrapped() &&
+                base.dtype() != DType::Bool && exponent.item().toInt() == 2;
+  return square ? opNamed("square") : op;
+}
+
 } // namespace
 
 const OpInfo &opNamed(const char *name) {
@@ -109,7 +120,7 @@ PyObject *callOp(const BoundFunction &fn, Spelling spelling, const CallArgs &cal
     const BoundOverload *o = parseCall(fn, spelling, call, frame, extras, spelling == Spelling::Operator);
     if (!o)
       Py_RETURN_NOTIMPLEMENTED;
-    const OpInfo &op = *o->op;
+    const OpInfo &op = withoutPower(*o->op, frame.args());
     SmallVec<Tensor, 3> outs;
     CallForm form = CallForm::Functional;
     if (spelling == Spelling::Inplace) {

@@ -434,6 +434,21 @@ def test_gil_is_released_in_kernels():
     assert results == [400.0] * 10 and count[0] > 0
 
 
+def test_power_of_two_is_a_square():
+    """A literal exponent 2 costs a product, in every spelling; dtypes and gradients are those of pow."""
+    x = dlc.tensor([0.1, -3.0, float("nan"), float("inf"), 1e-30])
+    for y in (x**2, x.pow(2), dlc.pow(x, 2), x.clone().pow_(2), dlc.pow(x, 2, out=dlc.empty(5))):
+        np.testing.assert_array_equal(y.numpy(), (x * x).numpy())
+    assert (dlc.tensor([3, -4]) ** 2).tolist() == [9, 16] and (dlc.tensor([3]) ** 2).dtype == dlc.int64
+    assert (dlc.tensor([3]) ** 2.0).dtype == dlc.float32
+    assert (2 ** dlc.tensor([3.0])).item() == 8
+    t = dlc.tensor([3.0], requires_grad=True)
+    (t**2).sum().backward()
+    assert t.grad.item() == 6
+    with pytest.raises(RuntimeError):
+        dlc.tensor([True]) ** 2
+
+
 def test_version_and_config():
     assert dlc.__version__.count(".") >= 1
     assert "threads" in dlc.show_config()
