@@ -115,8 +115,9 @@ private:
   bool mayFail(Operation *op) {
     if (isLaunch(op))
       return op->hasAttr("may_fail");
+    // Eager kernels that look at their operands' values: indices, probabilities, integer divisors.
     const OpInfo *info = infoOf(op);
-    return info && info->kind != OpKind::View && info->kind != OpKind::Contraction;
+    return info && (info->kind == OpKind::Index || info->kind == OpKind::Random || info->kind == OpKind::Elementwise);
   }
 
   /// Whether a launch may write `result` over its operand `v`.

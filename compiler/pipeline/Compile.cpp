@@ -51,7 +51,7 @@ public:
   std::shared_ptr<Executable> run() {
     auto start = std::chrono::steady_clock::now();
     func::FuncOp func = module_.lookupSymbol<func::FuncOp>("main");
-    DLC_CHECK(func, "a module without @main");
+    DLC_REQUIRE(func && !func.isDeclaration(), Value, "the module has no function @main with a body\nDefine func.func @main.");
     phase("captured", [&] { verifyPhase(module_, "captured"); });
     for (StringRef name : {"simplified", "fused", "scheduled"})
       phase(name, [&] { runPhase(module_, name, options_); });

@@ -49,6 +49,15 @@ void addPasses(OpPassManager &pm, StringRef phase, const CompileOptions &options
 
 void verifyFunction(func::FuncOp func, StringRef phase) {
   bool simplified = phase != "captured", fused = simplified && phase != "simplified";
+  if (!func.getBody().hasOneBlock())
+    refuse(func, phase, "a function of several blocks");
+  for (BlockArgument arg : func.getArguments()) {
+    auto tensor = dyn_cast<RankedTensorType>(arg.getType());
+    if (tensor ? !tensor.hasStaticShape() && !tensor.getEncoding() : !arg.getType().isIntOrIndexOrFloat())
+      refuse(func, phase, "an argument that is no tensor of known sizes and no number");
+    if (arg.getType().isIndex() && !func.getArgAttr(arg.getArgNumber(), "dlc.symbol"))
+      refuse(func, phase, "an index argument without dlc.symbol");
+  }
   Symbols symbols(func);
   Layouts layouts(symbols);
   setFunctionLayouts(func, layouts);
