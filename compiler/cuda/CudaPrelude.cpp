@@ -76,6 +76,15 @@ template <class T> static __device__ __forceinline__ T dlc_floor_mod(T x, T y) {
   return x - dlc_floor_div(x, y) * y;
 }
 )";
+  case CudaHelper::IndexDivide:
+    return R"(// Quotient and remainder of indices, which are not negative; y > 0.
+static __device__ __forceinline__ long long dlc_index_div(long long x, long long y) {
+  return ((x | y) >> 31) == 0 ? (long long)((unsigned int)x / (unsigned int)y) : x / y;
+}
+static __device__ __forceinline__ long long dlc_index_mod(long long x, long long y) {
+  return ((x | y) >> 31) == 0 ? (long long)((unsigned int)x % (unsigned int)y) : x % y;
+}
+)";
   case CudaHelper::Combine:
     return R"(// Combines of reductions. NaN wins min and max.
 struct dlc_add {
@@ -143,7 +152,7 @@ template <> struct dlc_shuffle<bool> {
 )";
   case CudaHelper::RowReduce:
     return R"(// Joins x over the kTeam lanes of threadIdx.x; every lane gets the result.
-template <class Op, int kTeam, class T> static __device__ T dlc_row_reduce(T x) {
+template <class Op, int kTeam, class T> static __device__ __forceinline__ T dlc_row_reduce(T x) {
   for (int mask = (kTeam < 32 ? kTeam : 32) / 2; mask > 0; mask /= 2)
     x = Op::join(x, dlc_shuffle<T>::of(x, mask));
   if (kTeam > 32) {
@@ -161,7 +170,7 @@ template <class Op, int kTeam, class T> static __device__ T dlc_row_reduce(T x) 
 )";
   case CudaHelper::ColumnReduce:
     return R"(// Joins x over the kTeam lanes of threadIdx.y for each of kUnits values of threadIdx.x; every lane gets the result.
-template <class Op, int kTeam, int kUnits, class T> static __device__ T dlc_column_reduce(T x) {
+template <class Op, int kTeam, int kUnits, class T> static __device__ __forceinline__ T dlc_column_reduce(T x) {
   __shared__ T partial[kTeam][kUnits];
   partial[threadIdx.y][threadIdx.x] = x;
   __syncthreads();

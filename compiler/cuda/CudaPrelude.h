@@ -15,6 +15,7 @@ enum class CudaHelper {
   BFloat,
   SafeDivide,
   FloorIndex,
+  IndexDivide,
   Combine,
   Pair,
   Shuffle,

@@ -44,6 +44,30 @@ const CudaPrim *CudaPrims::use(std::string_view name, const std::vector<Kind> &k
   return &entries_.emplace(function, std::move(entry)).first->second.prim;
 }
 
+std::string CudaPrims::asOperator(std::string_view name, const std::vector<Kind> &kinds,
+                                  const std::vector<std::string> &operands) {
+  static constexpr std::pair<std::string_view, const char *> kFloat[] = {
+      {"add", " + "}, {"sub", " - "}, {"mul", " * "}, {"div", " / "}};
+  static constexpr std::pair<std::string_view, const char *> kCompare[] = {
+      {"eq", " == "}, {"ne", " != "}, {"lt", " < "}, {"le", " <= "}, {"gt", " > "}, {"ge", " >= "}};
+  if (kinds.size() == 2 && kinds[0] == kinds[1]) {
+    for (auto [word, symbol] : kFloat)
+      if (word == name && scalar::isFloat(kinds[0]))
+        return operands[0] + symbol + operands[1];
+    for (auto [word, symbol] : kCompare)
+      if (word == name)
+        return operands[0] + symbol + operands[1];
+  }
+  if (name == "select" && kinds.size() == 3 && kinds[0] == Kind::Bool && kinds[1] == kinds[2])
+    return operands[0] + " ? " + operands[1] + " : " + operands[2];
+  if (name == "neg" && kinds.size() == 1 && scalar::isFloat(kinds[0]))
+    return "-(" + operands[0] + ")";
+  for (Kind to : {Kind::F32, Kind::F64})
+    if (kinds.size() == 1 && name.substr(0, 3) == "to_" && name.substr(3) == scalar::shortName(to))
+      return "(" + std::string(scalar::cppName(to)) + ")" + operands[0];
+  return "";
+}
+
 std::string CudaPrims::text() const {
   std::string out;
   for (const auto &[name, entry] : entries_)

@@ -25,6 +25,10 @@ public:
   /// Returns the function for a primitive on operands of these kinds, or null if there is no such primitive.
   const CudaPrim *use(std::string_view name, const std::vector<scalar::Kind> &kinds);
 
+  /// Returns an expression over `operands` for a primitive that is one C++ operator on these kinds, else "".
+  static std::string asOperator(std::string_view name, const std::vector<scalar::Kind> &kinds,
+                                const std::vector<std::string> &operands);
+
   /// Returns the text of all functions used, in the order of their names.
   std::string text() const;
 

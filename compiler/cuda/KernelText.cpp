@@ -70,13 +70,21 @@ std::string KernelText::product(ArrayRef<unsigned> dims) {
 
 // Splits a flat index over `dims`, the last one fastest.
 void KernelText::bindDims(Scope &scope, ArrayRef<unsigned> dims, const std::string &flat) {
+  // A 64-bit division is long code with a call; both numbers nearly always fit 32 bits.
+  auto divided = [&](const std::string &x, const std::string &y, bool remainder) {
+    if (indexKind_ == Kind::I32)
+      return x + (remainder ? " % " : " / ") + y;
+    shared_.helpers.insert(CudaHelper::IndexDivide);
+    return std::string(remainder ? "dlc_index_mod(" : "dlc_index_div(") + x + ", " + y + ")";
+  };
   for (unsigned i = 0; i < dims.size(); ++i) {
     std::string text = flat;
     ArrayRef<unsigned> inner = dims.drop_front(i + 1);
     if (!inner.empty())
-      text += inner.size() > 1 ? " / (" + product(inner) + ")" : " / " + sizeOf(inner.front());
+      text = divided(text, inner.size() > 1 && indexKind_ == Kind::I32 ? "(" + product(inner) + ")" : product(inner),
+                     false);
     if (i > 0)
-      text = (inner.empty() ? text : "(" + text + ")") + " % " + sizeOf(dims[i]);
+      text = divided(inner.empty() || indexKind_ == Kind::I64 ? text : "(" + text + ")", sizeOf(dims[i]), true);
     scope.dims[dims[i]] = text;
   }
 }

@@ -131,13 +131,20 @@ KernelText::Term KernelText::evalOp(Operation *op) {
 
 KernelText::Term KernelText::evalPrim(Operation *op, StringRef name, ArrayRef<Term> operands, bool isUnsigned) {
   std::vector<Kind> kinds;
+  std::vector<std::string> texts;
   std::string list;
   unsigned level = 0;
   for (const Term &term : operands) {
     bool asUnsigned = isUnsigned && term.kind == Kind::I8;
     kinds.push_back(asUnsigned ? Kind::U8 : term.kind);
-    list += (list.empty() ? "" : ", ") + (asUnsigned ? "(unsigned char)" + term.text : term.text);
+    texts.push_back(asUnsigned ? "(unsigned char)" + term.text : term.text);
+    list += (list.empty() ? "" : ", ") + texts.back();
     level = std::max(level, term.level);
+  }
+  std::string plain = CudaPrims::asOperator(std::string_view(name.data(), name.size()), kinds, texts);
+  if (!plain.empty()) {
+    Type to = op->getResult(0).getType();
+    return {define(level, scalar::cppName(kindOf(to)), rounded(to, plain)), kindOf(to), level};
   }
   const CudaPrim *prim = shared_.prims.use(std::string_view(name.data(), name.size()), kinds);
   Type type = op->getResult(0).getType();

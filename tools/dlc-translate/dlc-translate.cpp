@@ -1,16 +1,15 @@
-// dlc-translate: prints a module of kernels in another language.
+// dlc-translate: prints the kernels of a module (phase "fused" or "scheduled") in another language.
 //
 //   dlc-translate --emit-cuda file.mlir                  CUDA C++ text
 //   dlc-translate --emit-cuda --arch=sm_80 file.mlir     also compiles it with NVRTC, reports registers and spills
 #include "compiler/cuda/CudaEmitter.h"
 #include "compiler/cuda/nvrtc/Nvrtc.h"
-#include "dialects/kernel/KernelDialect.h"
+#include "compiler/pipeline/Pipelines.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/DialectRegistry.h"
 #include "mlir/Parser/Parser.h"
 
 static llvm::cl::opt<std::string> input(llvm::cl::Positional, llvm::cl::desc("<file>"), llvm::cl::init("-"));
@@ -34,8 +33,9 @@ int main(int argc, char **argv) {
     llvm::errs() << "dlc-translate: nothing to do; give --emit-cuda\n";
     return 1;
   }
-  mlir::MLIRContext context;
-  context.loadDialect<dlc::ir::kernel::KernelDialect, mlir::arith::ArithDialect, mlir::math::MathDialect>();
+  mlir::DialectRegistry registry;
+  dlc::compiler::registerCompilerDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
   llvm::SourceMgr sources;
   mlir::SourceMgrDiagnosticHandler diagnostics(sources, &context);
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(input, sources, &context);

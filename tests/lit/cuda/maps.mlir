@@ -5,8 +5,8 @@
 // CHECK: extern "C" __global__ void __launch_bounds__(256) k_gelu_bias(const float *a0, const float *a1, float *a2, long long *err, long long a0_s0, long long a2_s0, long long a3, long long a4) {
 // CHECK: const long long [[N:v[0-9]+]] = a3 * a4;
 // CHECK-NEXT: for (long long p = (long long)blockIdx.x * 256 + threadIdx.x; p < [[N]]; p += (long long)gridDim.x * 256) {
-// CHECK-NEXT: const long long i_r = p / a4;
-// CHECK-NEXT: const long long i_c = p % a4;
+// CHECK-NEXT: const long long i_r = dlc_index_div(p, a4);
+// CHECK-NEXT: const long long i_c = dlc_index_mod(p, a4);
 // CHECK-NEXT: const float [[X:v[0-9]+]] = a0[i_r * a0_s0 + i_c];
 // CHECK-NEXT: const float [[B:v[0-9]+]] = a1[i_c];
 // CHECK-NEXT: const float [[S:v[0-9]+]] = [[X]] + [[B]];

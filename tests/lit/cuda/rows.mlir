@@ -1,7 +1,7 @@
 // RUN: dlc-translate --emit-cuda %s | FileCheck %s
 
 // A block a row: three passes, two reductions through warp shuffles and shared memory.
-// CHECK: template <class Op, int kTeam, class T> static __device__ T dlc_row_reduce(T x)
+// CHECK: template <class Op, int kTeam, class T> static __device__ __forceinline__ T dlc_row_reduce(T x)
 // CHECK: void __launch_bounds__(256) k_softmax(
 // CHECK-NEXT: const int lane = threadIdx.x;
 // CHECK: for (long long p = blockIdx.x; p < [[R:v[0-9]+]]; p += gridDim.x) {
@@ -124,8 +124,8 @@ kernel.func @row_extremes(%x: memref<?x?xf32, strided<[?, 1]>>, %lo: memref<?xf3
 // CHECK: if (blockIdx.x == 0) {
 // CHECK: const long long [[T:v[0-9]+]] = a2 * a3;
 // CHECK: for (long long [[E:e[0-9]+]] = lane; [[E]] < [[T]]; [[E]] += 256) {
-// CHECK-NEXT: const long long i_r = [[E]] / a3;
-// CHECK-NEXT: const long long i_c = [[E]] % a3;
+// CHECK-NEXT: const long long i_r = dlc_index_div([[E]], a3);
+// CHECK-NEXT: const long long i_c = dlc_index_mod([[E]], a3);
 kernel.func @sum_all(%x: memref<?x?xf32, strided<[?, 1]>>, %y: memref<f32>, %R: index, %C: index, %err: memref<i64>)
     domain(r = %R, c = %C) outs(%y) {
   %s = kernel.reduce over(r, c) by(r, c) combine [add] : !kernel.val<f32, []> {
