@@ -4,6 +4,7 @@
 #include "compiler/lower/Schedule.h"
 
 #include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/Constants.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/PassManager.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -95,6 +96,8 @@ void CodeGen::setAttributes(Module &module) {
     f.addFnAttr("prefer-vector-width", bits);
     f.addFnAttr("min-legal-vector-width", bits);
     f.addFnAttr("no-trapping-math", "true");
+    // A sanitized caller looks for a type signature in front of the function; that must be readable memory.
+    f.setPrefixData(ConstantAggregateZero::get(ArrayType::get(Type::getInt64Ty(module.getContext()), 2)));
     for (unsigned i = 0; i < f.arg_size(); ++i) {
       if (!f.getArg(i)->getType()->isPointerTy())
         continue;
