@@ -73,6 +73,8 @@ LoopFn chooseLoop(const LoopTable &table, DType compute) {
 }
 
 constexpr int64_t kTile = 1024;
+// About 3 us of work each: less is not worth another thread.
+constexpr int64_t kGrain = 32768, kHeavyGrain = 8192;
 constexpr int64_t kShortRow = 256;
 
 /// How one operand reaches the loop.
@@ -283,7 +285,7 @@ void throwFault(const Operands &in, int64_t fault) {
 void Runner::run() {
   if (g_.numel == 0)
     return;
-  int64_t grain = heavy_ ? 4096 : 16384;
+  int64_t grain = heavy_ ? kHeavyGrain : kGrain;
   bool byRows = g_.ndim > 1 && g_.sizes[0] < kShortRow;
   int64_t unit = byRows ? g_.sizes[0] : 1;
   parallelFor(g_.numel / unit, std::max<int64_t>(1, grain / unit), [&](int64_t b, int64_t e) { range(b, e); });
@@ -312,7 +314,7 @@ bool Runner::runFlat(const Operands &in, const LoopTable &table, const Tensor &o
   }
   std::atomic<int64_t> fault{0};
   LoopFn loop = chooseLoop(table, compute);
-  parallelFor(n, in.promotion_ == Promotion::ToFloat ? 4096 : 16384, [&](int64_t b, int64_t e) {
+  parallelFor(n, in.promotion_ == Promotion::ToFloat ? kHeavyGrain : kGrain, [&](int64_t b, int64_t e) {
     alignas(64) char tiles[kMaxOperands * kTile * 8];
     char *ptrs[kMaxOperands];
     for (int k = 0; k <= in.size(); ++k) {

@@ -71,7 +71,7 @@ void layerNormKernel(const LayerNormArgs<Tensor> &args, Span<Tensor> outs) {
     using T = typename decltype(tag)::type;
     OptionalRow<T> w(args.weight), bias(args.bias);
     const T *in = x.dataAs<T>();
-    parallelFor(rows, rowGrain(n), [&](int64_t b, int64_t e) {
+    parallelFor(rows, rowGrain(n, 2), [&](int64_t b, int64_t e) {
       for (int64_t r = b; r < e; ++r)
         normRow(in + r * n, y.data<T>() + r * n, n, w.data(), bias.data(), static_cast<T>(args.eps), mean.data<T>()[r],
                 rstd.data<T>()[r]);

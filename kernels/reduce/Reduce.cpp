@@ -13,6 +13,7 @@ namespace dlc::kernels {
 namespace {
 
 constexpr int64_t kTile = 1024;
+constexpr int64_t kGrain = 49152;   // elements of about 3 us
 constexpr int64_t kPiece = 65536;   // elements of a row reduction done by one task
 constexpr int64_t kPieceRows = 512; // rows of a column reduction done by one task
 
@@ -88,7 +89,7 @@ private:
                              : 1;
     pieces = std::max<int64_t>(pieces, 1);
     if (pieces == 1) {
-      parallelFor(k.numel, std::max<int64_t>(1, 16384 / std::max<int64_t>(r.numel, 1)), [&](int64_t b, int64_t e) {
+      parallelFor(k.numel, std::max<int64_t>(1, kGrain / std::max<int64_t>(r.numel, 1)), [&](int64_t b, int64_t e) {
         RowCursor cursor(k, b, 0);
         for (int64_t i = b; i < e; ++i, cursor.next())
           store(rowPiece(p_.in + cursor.offset(0), 0), p_.out + cursor.offset(1));
@@ -156,7 +157,7 @@ private:
     int64_t tiles = (width + tile - 1) / tile, pieces = (depth + kPieceRows - 1) / kPieceRows;
     int64_t tasks = k.rows() * tiles * pieces;
     std::vector<E> partial(pieces > 1 ? static_cast<size_t>(k.numel * pieces) : 0);
-    int64_t grain = std::max<int64_t>(1, 16384 / (std::min(tile, width) * std::min(depth, kPieceRows)));
+    int64_t grain = std::max<int64_t>(1, kGrain / (std::min(tile, width) * std::min(depth, kPieceRows)));
     parallelFor(tasks, grain, [&](int64_t b, int64_t e) {
       E acc[kTile];
       for (int64_t task = b; task < e; ++task) {
