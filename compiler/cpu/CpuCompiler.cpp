@@ -6,6 +6,7 @@
 #include "compiler/lower/Metadata.h"
 #include "compiler/lower/Passes.h"
 #include "compiler/lower/Schedule.h"
+#include "runtime/core/Knobs.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -50,8 +51,19 @@ CpuCompiler::CpuCompiler(CpuCompilerOptions options)
 
 CpuCompiler::~CpuCompiler() = default;
 
+CpuCompilerOptions CpuCompilerOptions::fromKnobs() {
+  CpuCompilerOptions options;
+  if (!knobs().cacheDir.empty())
+    options.cacheDirectory = knobs().cacheDir;
+  options.cacheLimit = static_cast<uint64_t>(std::max<int64_t>(0, knobs().cacheLimitMb)) << 20;
+  if (options.cacheLimit == 0)
+    options.cacheDirectory.clear();
+  return options;
+}
+
 CpuCompiler &CpuCompiler::get() {
-  static CpuCompiler *compiler = new CpuCompiler(); // never destroyed, as its kernels may run at exit
+  static CpuCompiler *compiler =
+      new CpuCompiler(CpuCompilerOptions::fromKnobs()); // never destroyed, as its kernels may run at exit
   return *compiler;
 }
 

@@ -18,6 +18,9 @@ struct CpuCompilerOptions {
   std::string cacheDirectory = ObjectCache::defaultDirectory(); ///< empty: nothing on disk
   uint64_t cacheLimit = uint64_t(256) << 20;                    ///< bytes
   CpuTarget target = CpuTarget::host();
+
+  /// Returns what DLC_CACHE_DIR and DLC_CACHE_LIMIT_MB (0: no cache) say.
+  static CpuCompilerOptions fromKnobs();
 };
 
 /// Compiles kernels for this machine. Thread safe.

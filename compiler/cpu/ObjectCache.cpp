@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -93,7 +94,7 @@ std::string ObjectCache::defaultDirectory() {
 }
 
 ObjectCache::ObjectCache(std::string directory, uint64_t limit) : directory_(std::move(directory)), limit_(limit) {
-  if (!directory_.empty() && !makeDirectory(directory_))
+  if (!directory_.empty() && (directory_[0] != '/' || !makeDirectory(directory_)))
     directory_.clear();
 }
 
@@ -162,7 +163,11 @@ void ObjectCache::evict() {
     std::string_view name = item->d_name;
     std::string path = directory_ + "/" + std::string(name);
     struct stat info;
-    if (name.size() < 3 || name.substr(name.size() - 2) != ".o" || lstat(path.c_str(), &info) != 0 ||
+    constexpr time_t kHour = 3600;
+    bool unfinished = name[0] == '.' && name.find(".o") == std::string_view::npos && name.size() > 2;
+    if (unfinished && lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_mtime + kHour < time(nullptr))
+      unlink(path.c_str()); // left by a process that died
+    if (unfinished || name.size() < 3 || name.substr(name.size() - 2) != ".o" || lstat(path.c_str(), &info) != 0 ||
         !S_ISREG(info.st_mode))
       continue;
     total += static_cast<uint64_t>(info.st_size);

@@ -182,6 +182,18 @@ TEST_F(ObjectCacheTest, OldEntriesGoWhenTheLimitIsReached) {
   EXPECT_EQ(compile("4.0", limit).cacheHits, 1);
 }
 
+TEST_F(ObjectCacheTest, LeftoversOfDeadProcessesGo) {
+  compile("2.0");
+  std::string old = directory + "/.abc.1.0", young = directory + "/.abc.2.0";
+  std::ofstream(old) << "x";
+  std::ofstream(young) << "x";
+  timespec times[2] = {{1000, 0}, {1000, 0}};
+  ASSERT_EQ(utimensat(AT_FDCWD, old.c_str(), times, 0), 0);
+  compile("3.0");
+  EXPECT_NE(access(old.c_str(), F_OK), 0);
+  EXPECT_EQ(access(young.c_str(), F_OK), 0);
+}
+
 TEST_F(ObjectCacheTest, CodeIsFreedWithItsLastUser) {
   KernelHarness h(options());
   std::weak_ptr<const void> code;
