@@ -1,6 +1,8 @@
 // One file an entry: header (magic, sizes, checksum of the rest), binary, source. Files are written under a name of
 // their own, then renamed, so a reader sees a whole entry or none.
 #include "compiler/cpu/ObjectCache.h"
+#include "runtime/core/Error.h"
+#include "runtime/core/Knobs.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
@@ -94,14 +96,17 @@ std::string ObjectCache::defaultDirectory() {
 }
 
 ObjectCache::ObjectCache(std::string directory, uint64_t limit) : directory_(std::move(directory)), limit_(limit) {
-  if (!directory_.empty() && (directory_[0] != '/' || !makeDirectory(directory_)))
+  if (!directory_.empty() && (directory_[0] != '/' || !makeDirectory(directory_))) {
+    warnOnce(str("the cache folder ", directory_, " is not used: it must be a folder of yours with mode 0700 on a writable disk; "
+                 "kernels are compiled anew in each process"));
     directory_.clear();
+  }
 }
 
 ObjectCache::Status ObjectCache::load(const std::string &key, std::vector<char> &binary) {
   if (!usable())
     return Status::Miss;
-  File file(open(pathOf(key).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  File file(open(pathOf(key).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (file.fd < 0)
     return Status::Miss;
   struct stat info;

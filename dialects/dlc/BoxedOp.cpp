@@ -33,10 +33,12 @@ bool isVariadicKind(ParamKind k) {
 }
 
 bool isOperandKind(ParamKind k) {
-  return isTensorKind(k) || k == ParamKind::Num || k == ParamKind::NumOpt || k == ParamKind::Rng || detail::isDimKind(k);
+  return isTensorKind(k) || k == ParamKind::Num || k == ParamKind::NumOpt || k == ParamKind::Rng ||
+         detail::isDimKind(k);
 }
 
-OperandRanges::OperandRanges(ValueRange operands, AttrLookup attrs, const OpInfo &info) : operands_(operands), info_(info) {
+OperandRanges::OperandRanges(ValueRange operands, AttrLookup attrs, const OpInfo &info)
+    : operands_(operands), info_(info) {
   unsigned multi = 0, fixed = 0;
   for (const ParamInfo &p : info.params)
     if (isOperandKind(p.kind))
@@ -70,9 +72,7 @@ Value OperandRanges::operator[](StringRef param) const {
 
 namespace detail {
 
-bool isDimKind(ParamKind k) {
-  return k >= ParamKind::SymInt && k <= ParamKind::SymIntsOpt;
-}
+bool isDimKind(ParamKind k) { return k >= ParamKind::SymInt && k <= ParamKind::SymIntsOpt; }
 
 DType typeAttrDType(Attribute a) { return dtypeOf(cast<TypeAttr>(a).getValue()); }
 

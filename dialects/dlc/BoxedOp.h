@@ -20,7 +20,9 @@ public:
       : OperandRanges(op->getOperands(), [op](llvm::StringRef name) { return op->getAttr(name); }, info) {}
   /// Throws InternalError when the segments do not fit the operands.
   OperandRanges(mlir::ValueRange operands, AttrLookup attrs, const OpInfo &info);
-  mlir::ValueRange operator[](size_t param) const { return operands_.slice(ranges_[param].first, ranges_[param].second); }
+  mlir::ValueRange operator[](size_t param) const {
+    return operands_.slice(ranges_[param].first, ranges_[param].second);
+  }
   /// The operand of a parameter by its name; null if absent.
   mlir::Value operator[](llvm::StringRef param) const;
 
@@ -36,7 +38,7 @@ bool isVariadicKind(ParamKind k);
 
 /// How values become what is boxed.
 template <class V> struct Boxing {
-  llvm::function_ref<V(mlir::Value)> value;      ///< of tensors, and of numbers in the place of tensors
+  llvm::function_ref<V(mlir::Value)> value; ///< of tensors, and of numbers in the place of tensors
   llvm::function_ref<Number(mlir::Value)> number;
   const Symbols &symbols;
 };

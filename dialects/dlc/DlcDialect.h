@@ -26,12 +26,12 @@ bool areCompatibleTypes(mlir::TypeRange a, mlir::TypeRange b);
 template <class T, class = void> struct HasProperties : std::false_type {};
 template <class T> struct HasProperties<T, std::void_t<typename T::Properties>> : std::true_type {};
 
-/// What the generated inferReturnTypes of every op calls: inherent attributes are in the properties when an op is built,
-/// in the dictionary when it is parsed.
+/// What the generated inferReturnTypes of every op calls: inherent attributes are in the properties when an op is
+/// built, in the dictionary when it is parsed.
 template <class OpT>
-llvm::LogicalResult inferByMeta(mlir::MLIRContext *context, std::optional<mlir::Location> loc, mlir::ValueRange operands,
-                                mlir::DictionaryAttr attributes, mlir::OpaqueProperties properties,
-                                llvm::SmallVectorImpl<mlir::Type> &types) {
+llvm::LogicalResult inferByMeta(mlir::MLIRContext *context, std::optional<mlir::Location> loc,
+                                mlir::ValueRange operands, mlir::DictionaryAttr attributes,
+                                mlir::OpaqueProperties properties, llvm::SmallVectorImpl<mlir::Type> &types) {
   mlir::DictionaryAttr inherent;
   if constexpr (HasProperties<OpT>::value)
     if (properties)

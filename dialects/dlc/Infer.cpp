@@ -56,8 +56,8 @@ static void inferOrThrow(const OpInfo &info, MLIRContext *context, ValueRange op
         types.push_back(tensorType(elementType(m.dtype, context), m.sizes, numSymbols));
 }
 
-LogicalResult inferTypes(StringRef name, MLIRContext *context, std::optional<Location> loc, ValueRange operands, AttrLookup attrs,
-                         SmallVectorImpl<Type> &types) {
+LogicalResult inferTypes(StringRef name, MLIRContext *context, std::optional<Location> loc, ValueRange operands,
+                         AttrLookup attrs, SmallVectorImpl<Type> &types) {
   StringRef mnemonic = name;
   mnemonic.consume_front("dlc.");
   const OpInfo *info = findOp(Str(mnemonic.data(), mnemonic.size()));
@@ -113,7 +113,8 @@ Operation *createOp(OpBuilder &b, Location loc, const OpInfo &info, const OpPart
     state.addAttribute("resultSegmentSizes", b.getDenseI32ArrayAttr(resultSegments));
   if (types.empty()) {
     SmallVector<Type> inferred;
-    inferOrThrow(info, b.getContext(), state.operands, [&](StringRef name) { return state.attributes.get(name); }, inferred);
+    inferOrThrow(
+        info, b.getContext(), state.operands, [&](StringRef name) { return state.attributes.get(name); }, inferred);
     state.addTypes(inferred);
   } else {
     state.addTypes(types);

@@ -102,7 +102,9 @@ namespace rules {
 namespace {
 
 void deliverTo(SmallVec<ir::Val, 3> &outs, ir::Val v) { outs.push_back(v); }
-template <size_t N> void deliverTo(SmallVec<ir::Val, 3> &outs, std::array<ir::Val, N> r) { outs.append(r.begin(), r.end()); }
+template <size_t N> void deliverTo(SmallVec<ir::Val, 3> &outs, std::array<ir::Val, N> r) {
+  outs.append(r.begin(), r.end());
+}
 void deliverTo(SmallVec<ir::Val, 3> &outs, std::vector<ir::Val> r) { outs.append(r.begin(), r.end()); }
 
 bool runRule(const OpInfo &op, Span<const Arg<ir::Val>> args, SmallVec<ir::Val, 3> &outs) {
@@ -170,7 +172,8 @@ bool applyRule(OpBuilder &b, Operation *op, SmallVectorImpl<Value> &results) {
   SmallVec<Val, 3> outs;
   bool done = false;
   try {
-    Boxing<Val> boxing{[](Value v) { return isa<RankedTensorType>(v.getType()) ? Val(v) : Val(numberOf(v)); }, numberOf, symbols};
+    Boxing<Val> boxing{[](Value v) { return isa<RankedTensorType>(v.getType()) ? Val(v) : Val(numberOf(v)); }, numberOf,
+                       symbols};
     BoxedOp<Val> boxed(op, *info, boxing);
     done = rules::runRule(*info, boxed.args(), outs);
   } catch (...) {

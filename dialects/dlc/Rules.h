@@ -4,8 +4,8 @@
 
 namespace dlc::ir {
 
-/// Builds what the op's rule says at the builder's insertion point, and gives the values that replace its results. False
-/// if the op has no rule. Throws dlc::Error when the rule refuses its operands.
+/// Builds what the op's rule says at the builder's insertion point, and gives the values that replace its results.
+/// False if the op has no rule. Throws dlc::Error when the rule refuses its operands.
 bool applyRule(mlir::OpBuilder &b, mlir::Operation *op, llvm::SmallVectorImpl<mlir::Value> &results);
 
 /// `d` as an index value at the insertion point: a constant, or an affine.apply of the function's symbol arguments.

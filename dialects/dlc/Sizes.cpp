@@ -85,7 +85,8 @@ std::optional<Dim> Symbols::dim(Value v) const {
     }
     AffineMap map = apply.getAffineMap();
     ArrayRef<AffineExpr> all(replacements);
-    return dim(map.getResult(0).replaceDimsAndSymbols(all.take_front(map.getNumDims()), all.drop_front(map.getNumDims())));
+    return dim(
+        map.getResult(0).replaceDimsAndSymbols(all.take_front(map.getNumDims()), all.drop_front(map.getNumDims())));
   }
   if (isa<arith::IndexCastOp>(op))
     return dim(op->getOperand(0));
@@ -98,7 +99,9 @@ std::optional<Dim> Symbols::dim(Value v) const {
   return std::nullopt;
 }
 
-static AffineExpr toAffine(const DimAtom::Operand &o, MLIRContext *context) { return toAffine(Dim(o.value, o.expr), context); }
+static AffineExpr toAffine(const DimAtom::Operand &o, MLIRContext *context) {
+  return toAffine(Dim(o.value, o.expr), context);
+}
 
 AffineExpr toAffine(const Dim &d, MLIRContext *context) {
   if (d.isConst())

@@ -29,8 +29,8 @@ public:
 };
 
 struct BackendOptions {
-  std::string name;                ///< for dumps and messages
-  std::vector<bool> sharedInput;   ///< inputs whose storage another input views too: never written early
+  std::string name;              ///< for dumps and messages
+  std::vector<bool> sharedInput; ///< inputs whose storage another input views too: never written early
 };
 
 /// Compiles; throws dlc::Error (message: what failed, last line: how to replay) when it can't.

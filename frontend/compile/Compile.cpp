@@ -13,8 +13,8 @@ struct CacheEntry {
   std::vector<std::vector<int64_t>> samples;
   Lifting lifting;
   std::vector<Fact> facts;
-  Graph graph;                              // what was compiled, or what the interpreter runs
-  std::shared_ptr<CompiledGraph> compiled;  // null: the interpreter runs it
+  Graph graph;                             // what was compiled, or what the interpreter runs
+  std::shared_ptr<CompiledGraph> compiled; // null: the interpreter runs it
   std::string failure;
   int64_t hits = 0;
   std::vector<int64_t> lastNumbers, lastSymbols; // the last match, so that a repeated shape costs one comparison
@@ -60,7 +60,8 @@ template <class F> void count(F &&f) {
 std::string difference(const std::vector<int64_t> &a, const std::vector<int64_t> &b, size_t inputNumbers) {
   for (size_t i = 0; i < a.size(); ++i)
     if (a[i] != b[i])
-      return str(i < inputNumbers ? "a size of an input" : "an index or size argument", " was ", a[i], " and is now ", b[i]);
+      return str(i < inputNumbers ? "a size of an input" : "an index or size argument", " was ", a[i], " and is now ",
+                 b[i]);
   return "a fact about the sizes no longer holds";
 }
 
@@ -108,7 +109,8 @@ size_t CompiledFunction::numEntries() const {
 
 void CompiledFunction::onBreak(const trace::FlushEvent &e) {
   if (e.reason == trace::FlushReason::Limit) {
-    event({CompileEvent::Kind::Limit, e.loc, str("the recording was cut at ", e.nodes, " ops"), "compile a smaller part of the program"});
+    event({CompileEvent::Kind::Limit, e.loc, str("the recording was cut at ", e.nodes, " ops"),
+           "compile a smaller part of the program"});
     return;
   }
   std::string why = e.reason == trace::FlushReason::DataDependent
@@ -117,8 +119,8 @@ void CompiledFunction::onBreak(const trace::FlushEvent &e) {
                         ? str("`", e.what, "` is called on memory that others share, or is not recordable")
                         : str("Python needed ", e.what);
   std::string action = "keep the value on tensors (where, masks) or accept the break: results stay right";
-  DLC_REQUIRE(!options_.fullgraph, Runtime, name_, ": fullgraph=True, but the graph breaks", e.loc.empty() ? "" : " at ", e.loc, ": ",
-              why, "\n", action);
+  DLC_REQUIRE(!options_.fullgraph, Runtime, name_, ": fullgraph=True, but the graph breaks",
+              e.loc.empty() ? "" : " at ", e.loc, ": ", why, "\n", action);
   count([&](CompileStats &s) {
     s.breaks++;
     s.fallbacks += e.reason == trace::FlushReason::Unsupported;
@@ -126,8 +128,8 @@ void CompiledFunction::onBreak(const trace::FlushEvent &e) {
   event({CompileEvent::Kind::Break, e.loc, why, action});
   if (!saidBreak_ && !options_.quiet) {
     saidBreak_ = true;
-    logLine("break", str(name_, " runs as more than one graph: broken", e.loc.empty() ? "" : " at ", e.loc, " because ", why,
-                         " (dlc.explain lists all breaks)"));
+    logLine("break", str(name_, " runs as more than one graph: broken", e.loc.empty() ? "" : " at ", e.loc, " because ",
+                         why, " (dlc.explain lists all breaks)"));
   }
 }
 
@@ -169,7 +171,8 @@ std::shared_ptr<CompiledGraph> CompiledFunction::build(const Graph &g, const tra
   return compiled;
 }
 
-std::shared_ptr<CacheEntry> CompiledFunction::compile(trace::Piece &piece, Skeleton &key, std::vector<int64_t> &symbols) {
+std::shared_ptr<CacheEntry> CompiledFunction::compile(trace::Piece &piece, Skeleton &key,
+                                                      std::vector<int64_t> &symbols) {
   auto &bucket = cache_->bucket(key);
   auto entry = std::make_shared<CacheEntry>();
   entry->lifting = staticLifting(key.numbers);
@@ -182,10 +185,12 @@ std::shared_ptr<CacheEntry> CompiledFunction::compile(trace::Piece &piece, Skele
     event({CompileEvent::Kind::Compile, loc, str("compiled a graph of ", piece.graph.nodes.size(), " ops"), ""});
   } else {
     // Generalise the entry that already covers most; what it was made from must stay covered.
-    auto general = std::max_element(bucket.entries.begin(), bucket.entries.end(),
-                                    [](auto &a, auto &b) { return a->lifting.positions.size() < b->lifting.positions.size(); });
+    auto general = std::max_element(bucket.entries.begin(), bucket.entries.end(), [](auto &a, auto &b) {
+      return a->lifting.positions.size() < b->lifting.positions.size();
+    });
     std::vector<std::vector<int64_t>> samples = (*general)->samples;
-    event({CompileEvent::Kind::Recompile, loc, str("compiled again: ", difference(samples.back(), key.numbers, key.inputNumbers)), ""});
+    event({CompileEvent::Kind::Recompile, loc,
+           str("compiled again: ", difference(samples.back(), key.numbers, key.inputNumbers)), ""});
     samples.push_back(key.numbers);
     try {
       Lifting lifted;
@@ -216,8 +221,9 @@ std::shared_ptr<CacheEntry> CompiledFunction::compile(trace::Piece &piece, Skele
     }
     if (bucket.entries.size() >= kMaxEntries && !bucket.saidLimit) {
       bucket.saidLimit = true;
-      logLine("recompiles", str(name_, " was compiled ", bucket.entries.size(), " times for one program; the oldest code is dropped from now on: ",
-                                events_.back().text));
+      logLine("recompiles",
+              str(name_, " was compiled ", bucket.entries.size(),
+                  " times for one program; the oldest code is dropped from now on: ", events_.back().text));
     }
     while (bucket.entries.size() >= kMaxEntries)
       bucket.entries.pop_back();
@@ -233,8 +239,10 @@ std::shared_ptr<CacheEntry> CompiledFunction::compile(trace::Piece &piece, Skele
         entry->facts.push_back(f);
   } catch (const std::exception &e) {
     entry->failure = e.what();
-    warnOnce(str(name_, ": a graph of ", piece.graph.nodes.size(), " ops could not be compiled and runs in the interpreter: ", e.what()));
-    event({CompileEvent::Kind::Fallback, loc, str("not compiled: ", e.what()), "the results stay right; report the replay command"});
+    warnOnce(str(name_, ": a graph of ", piece.graph.nodes.size(),
+                 " ops could not be compiled and runs in the interpreter: ", e.what()));
+    event({CompileEvent::Kind::Fallback, loc, str("not compiled: ", e.what()),
+           "the results stay right; report the replay command"});
   }
   bucket.entries.insert(bucket.entries.begin(), entry);
   return entry;
@@ -290,8 +298,8 @@ std::string CompiledFunction::explain() const {
            << e->graph.outputs.size() << " outputs, ran " << e->hits << " times";
         if (e->compiled) {
           GraphStats s = e->compiled->stats();
-          os << "; " << s.kernels << " kernels, " << s.libraryCalls << " library calls, " << s.otherSteps << " other steps, compiled in "
-             << s.compileSeconds << " s";
+          os << "; " << s.kernels << " kernels, " << s.libraryCalls << " library calls, " << s.otherSteps
+             << " other steps, compiled in " << s.compileSeconds << " s";
         } else {
           os << "; runs in the interpreter" << (e->failure.empty() ? "" : ": " + e->failure);
         }
@@ -337,7 +345,13 @@ void backwardRegion(void (*body)(void *), void *context) {
 }
 } // namespace
 
-void installCompile() { setBackwardRegion(backwardRegion); }
+void installCompile() {
+  setBackwardRegion(backwardRegion);
+  Storage::exportHook = [](Storage &storage) {
+    if (activeRecorder)
+      activeRecorder->exporting(storage);
+  };
+}
 
 CompiledCall::CompiledCall(Ref<CompiledFunction> function) : function_(std::move(function)) {
   if (activeCall || currentInterceptor() || knobs().mode == "eager")
@@ -373,7 +387,8 @@ CompiledCall::~CompiledCall() {
   activeCall = nullptr;
   activeRecorder = nullptr;
   if (failed)
-    recorder_->abandon("this tensor was recorded by a compiled call that did not finish\nuse the results of a call that returned");
+    recorder_->abandon(
+        "this tensor was recorded by a compiled call that did not finish\nuse the results of a call that returned");
   spareRecorder = std::move(recorder_);
 }
 

@@ -37,7 +37,8 @@ std::shared_ptr<CompiledGraph> compileGraph(const Graph &graph, const BackendOpt
   }();
   // A context a graph: nothing of one outlives its compilation, and threads share nothing.
   mlir::MLIRContext context(*registry, mlir::MLIRContext::Threading::DISABLED);
-  context.loadDialect<ir::DlcDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::affine::AffineDialect>();
+  context
+      .loadDialect<ir::DlcDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::affine::AffineDialect>();
   mlir::OwningOpRef<mlir::ModuleOp> module = importGraph(&context, graph, options);
   return std::make_shared<Compiled>(compiler::compileModule(*module, compileOptions));
 }

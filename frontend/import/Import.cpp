@@ -49,7 +49,9 @@ private:
   }
   unsigned numSymbols() const { return static_cast<unsigned>(g_.symbols.size()); }
   Type numberType(const Number &n) {
-    return n.category() == Category::Float ? Type(b_.getF64Type()) : n.category() == Category::Int ? Type(b_.getI64Type()) : Type(b_.getI1Type());
+    return n.category() == Category::Float ? Type(b_.getF64Type())
+           : n.category() == Category::Int ? Type(b_.getI64Type())
+                                           : Type(b_.getI1Type());
   }
   AffineMapAttr stridesAttr(const Dims &strides) {
     return AffineMapAttr::get(ir::toAffine(strides, numSymbols(), b_.getContext()));
@@ -78,7 +80,8 @@ private:
     size_t colon = text.rfind(':');
     if (colon == std::string::npos)
       return b_.getUnknownLoc();
-    return FileLineColLoc::get(b_.getStringAttr(text.substr(0, colon)), static_cast<unsigned>(std::atoi(text.c_str() + colon + 1)), 0);
+    return FileLineColLoc::get(b_.getStringAttr(text.substr(0, colon)),
+                               static_cast<unsigned>(std::atoi(text.c_str() + colon + 1)), 0);
   }
 
   Value number(const Number &n) { return n.ref() ? numbers_[numberIndex(n)] : ir::materialize(b_, loc_, n); }
@@ -91,7 +94,8 @@ private:
       b_.setInsertionPointToStart(&func_.getBody().front());
       slot = b_.create<arith::ConstantIndexOp>(b_.getUnknownLoc(), d.value());
     } else if (!slot) {
-      slot = b_.create<affine::AffineApplyOp>(loc_, AffineMap::get(0, numSymbols(), ir::toAffine(d, b_.getContext())), symbols_);
+      slot = b_.create<affine::AffineApplyOp>(loc_, AffineMap::get(0, numSymbols(), ir::toAffine(d, b_.getContext())),
+                                              symbols_);
     }
     return slot;
   }

@@ -10,6 +10,7 @@ namespace dlc {
 /// f64), then the symbols (`index`, argument attribute `dlc.symbol`). Inputs and results that are not row-major carry
 /// `dlc.strides`, results that go to an input's memory `dlc.write_back`, inputs whose memory another input views too
 /// `dlc.shared`. Throws InternalError if the module does not verify.
-mlir::OwningOpRef<mlir::ModuleOp> importGraph(mlir::MLIRContext *context, const Graph &graph, const BackendOptions &options);
+mlir::OwningOpRef<mlir::ModuleOp> importGraph(mlir::MLIRContext *context, const Graph &graph,
+                                              const BackendOptions &options);
 
 } // namespace dlc

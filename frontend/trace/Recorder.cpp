@@ -54,7 +54,8 @@ SmallVec<int64_t> denseOrder(const Sizes &sizes, const Sizes &strides) {
   SmallVec<int64_t> order;
   for (size_t i = 0; i < sizes.size(); ++i)
     order.push_back(static_cast<int64_t>(i));
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return std::make_pair(-strides[a], a) < std::make_pair(-strides[b], b); });
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return std::make_pair(-strides[a], a) < std::make_pair(-strides[b], b); });
   return order;
 }
 
@@ -222,7 +223,8 @@ void Recorder::establishBase(State &s, const Tensor &t) {
   if (s.base >= 0)
     return;
   Tensor whole = detach(t);
-  bool covers = t.isNonOverlapping() && t.offset() == 0 && static_cast<size_t>(t.numel()) * itemSize(t.dtype()) == s.storage->bytes();
+  bool covers = t.isNonOverlapping() && t.offset() == 0 &&
+                static_cast<size_t>(t.numel()) * itemSize(t.dtype()) == s.storage->bytes();
   if (!covers) {
     int64_t n = static_cast<int64_t>(s.storage->bytes() / itemSize(t.dtype()));
     whole = Tensor::viewOf(t.storageRef(), {n}, {int64_t(1)}, 0, t.dtype());
@@ -319,7 +321,8 @@ int32_t Recorder::numberTensor(const Tensor &t, Span<const Arg<Tensor>> among) {
   return node(opInfo(OpId::Full), args, metas);
 }
 
-Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, Span<const Arg<Tensor>> among, std::vector<GVal> &held) {
+Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, Span<const Arg<Tensor>> among,
+                            std::vector<GVal> &held) {
   Arg<GVal> g;
   g.tag = a.tag;
   g.dtype = a.dtype;
@@ -337,7 +340,8 @@ Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, Span<const Arg
       held.push_back(!t.defined() ? GVal{} : GVal{isNumber(t) ? numberTensor(t, among) : valueOf(t)});
     g.value = held.data() + at;
   } else if (a.tag == ArgTag::Num) {
-    // 0 and 1 are nearly always a default (alpha, beta, weight_decay): a constant lets the compiler drop what they scale.
+    // 0 and 1 are nearly always a default (alpha, beta, weight_decay): a constant lets the compiler drop what they
+    // scale.
     bool structural = a.num.isConst(0) || a.num.isConst(1);
     g.num = structural ? a.num : graph_.addNumber(a.num);
   } else if (a.tag == ArgTag::Rng) {
@@ -367,7 +371,8 @@ void Recorder::runRule(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<
 }
 
 /// Ops that the graph can't hold (data-dependent sizes, memory that others write): run the piece, then the op.
-void Recorder::runNow(FlushReason reason, const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
+void Recorder::runNow(FlushReason reason, const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs,
+                      CallForm form) {
   flush(reason, op.name);
   InterceptorScope eager(nullptr);
   runEager(op, args, outs, form);
@@ -379,7 +384,7 @@ void Recorder::recordView(const OpInfo &op, Span<const Arg<Tensor>> args, SmallV
   MetaResult r;
   op.meta(metas.args, r);
   const TensorMeta &m = r.outs[0];
-  Tensor view = Tensor::viewOf(self.storageRef(), values(m.sizes), values(m.strides), m.offset.value(), m.dtype);
+  Tensor view = checkedView(op, self, m);
   // as_strided means memory, not the operand's value: it is read through the base when somebody reads it.
   bool strided = &op == &opInfo(OpId::AsStrided);
   if (!strided && !(self.storage().foreign())) {
@@ -508,6 +513,11 @@ void Recorder::intercept(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVe
   record(op, args, outs, form);
   if (graph_.nodes.size() > kMaxNodes)
     flush(FlushReason::Limit, "a piece of over 50,000 ops");
+}
+
+void Recorder::exporting(Storage &storage) {
+  if (storage.noteEpoch == epoch_)
+    flush(FlushReason::Value, "the memory of a tensor");
 }
 
 void Recorder::force(Storage &storage) { flush(FlushReason::Value, "the values of a tensor"); }

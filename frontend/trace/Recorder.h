@@ -42,6 +42,8 @@ public:
   void intercept(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) override;
   void force(Storage &storage) override;
   void released(Storage &storage) override;
+  /// Others are about to see (and may write) the memory: runs the piece if it reads it.
+  void exporting(Storage &storage);
 
   /// Ends the piece: runs it and gives every tensor still alive its data. Does nothing if nothing is pending.
   void flush(FlushReason reason, const std::string &what);
@@ -55,14 +57,14 @@ public:
 private:
   struct State {
     Storage *storage = nullptr; // null once it died
-    Ref<Storage> keep;       // inputs are kept alive; deferred storages are not, so that the dead need no output
-    int32_t base = -1;       // value of the whole storage, laid out as the base view; -1: an input not written yet
-    Sizes sizes, strides;    // the base view
+    Ref<Storage> keep;          // inputs are kept alive; deferred storages are not, so that the dead need no output
+    int32_t base = -1;          // value of the whole storage, laid out as the base view; -1: an input not written yet
+    Sizes sizes, strides;       // the base view
     int64_t offset = 0;
     DType dtype = DType::F32;
     bool input = false;
     bool dirty = false;
-    int32_t writeTo = -1;    // index of the graph input that the final base is written to
+    int32_t writeTo = -1;          // index of the graph input that the final base is written to
     std::vector<int32_t> inputsOf; // indices of the graph inputs that read this storage
   };
   State &newState(Storage *storage);
@@ -81,7 +83,8 @@ private:
   void recordView(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs);
   void runRule(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
   bool layoutsAgree(Span<const Arg<Tensor>> args, Span<const Arg<GVal>> gargs) const;
-  void runNow(FlushReason reason, const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
+  void runNow(FlushReason reason, const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs,
+              CallForm form);
   int32_t numberTensor(const Tensor &t, Span<const Arg<Tensor>> among);
   Arg<GVal> convert(const Arg<Tensor> &a, ParamKind kind, Span<const Arg<Tensor>> among, std::vector<GVal> &values);
   void castTo(SmallVec<TensorMeta, 3> &metas, int32_t &value, DType dtype);

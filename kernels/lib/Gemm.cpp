@@ -2,9 +2,9 @@
 // cuts it into tasks. The choice never depends on the number of threads, so neither do the bits of the result.
 #include "kernels/lib/Gemm.h"
 #include "kernels/lib/GemmCore.h"
+#include "runtime/core/Knobs.h"
 #include "runtime/core/ThreadPool.h"
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <sys/mman.h>
@@ -27,8 +27,7 @@ struct Isa {
 
 const Isa &isa() {
   static const Isa chosen = [] {
-    const char *asked = std::getenv("DLC_GEMM_ISA");
-    bool old = asked && std::strcmp(asked, "avx2") == 0;
+    bool old = knobs().gemmIsa == "avx2";
     return !old && isAvx512Usable() ? Isa{&avx512Table(), "avx512"} : Isa{&avx2Table(), "avx2"};
   }();
   return chosen;

@@ -314,18 +314,24 @@ PyObject *fromBuffer(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObje
       delete view;
       throw PythonError{};
     }
-    auto storage = Storage::wrap(static_cast<char *>(view->buf) + offset, static_cast<size_t>(view->len), [view] {
+    int64_t item = static_cast<int64_t>(itemSize(dtype)), length = view->len, room = length - offset;
+    bool fits = offset >= 0 && offset <= length && (count >= 0 ? count <= room / item : room % item == 0);
+    if (!fits) {
+      PyBuffer_Release(view);
+      delete view;
+      fail(ErrorKind::Value, "frombuffer: ", count >= 0 ? str(count, " elements") : std::string("elements"), " of ", item,
+           " bytes from byte ", offset, " do not fit a buffer of ", length,
+           " bytes\nuse an `offset` and `count` inside of it, or a length that is a multiple of the element size");
+    }
+    auto storage = Storage::wrap(static_cast<char *>(view->buf) + offset, static_cast<size_t>(room), [view] {
       if (!Py_IsInitialized())
         return;
       HoldGil hold;
       PyBuffer_Release(view);
       delete view;
     });
-    int64_t item = static_cast<int64_t>(itemSize(dtype)), room = (view->len - offset) / item;
     if (count < 0)
-      count = room;
-    DLC_REQUIRE(offset >= 0 && count <= room && offset <= view->len, Value, "frombuffer: ", count,
-                " elements from byte ", offset, " do not fit in a buffer of ", view->len, " bytes");
+      count = room / item;
     return wrap(Tensor::viewOf(std::move(storage), {count}, {1}, 0, dtype));
   });
 }

@@ -135,6 +135,17 @@ void readArgs(const char *fn, const char *const *names, int required, int kwonly
 
 namespace {
 
+/// Caught by `except RuntimeError`, as programs written for PyTorch do, and by `except MemoryError`.
+PyObject *outOfMemoryError() {
+  static PyObject *const cls = [] {
+    Obj bases(PyTuple_Pack(2, PyExc_RuntimeError, PyExc_MemoryError));
+    PyObject *made = bases ? PyErr_NewException("dlc.OutOfMemoryError", bases.get(), nullptr) : nullptr;
+    PyErr_Clear();
+    return made ? made : PyExc_MemoryError;
+  }();
+  return cls;
+}
+
 PyObject *exceptionClass(ErrorKind kind) {
   switch (kind) {
   case ErrorKind::Type:
@@ -152,7 +163,7 @@ PyObject *exceptionClass(ErrorKind kind) {
   case ErrorKind::Attribute:
     return PyExc_AttributeError;
   case ErrorKind::Memory:
-    return PyExc_MemoryError;
+    return outOfMemoryError();
   case ErrorKind::Import:
     return PyExc_ImportError;
   case ErrorKind::Runtime:

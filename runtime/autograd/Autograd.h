@@ -16,7 +16,8 @@ struct GradEdge {
   explicit operator bool() const { return static_cast<bool>(node); }
 };
 
-/// One gradient function. Its inputs are the cotangents of an op's results, its outputs those of the op's tensor inputs.
+/// One gradient function. Its inputs are the cotangents of an op's results, its outputs those of the op's tensor
+/// inputs.
 class GradNode : public RefCounted {
 public:
   GradNode();
@@ -77,8 +78,8 @@ void retainGrad(const Tensor &t);
 void backward(Span<const Tensor> roots, Span<const Tensor> grads, bool retainGraph, bool createGraph);
 /// Gradients of the roots with respect to `inputs`, not accumulated anywhere. An unreached input gives an undefined
 /// tensor if allowUnused, else RuntimeError.
-std::vector<Tensor> grad(Span<const Tensor> roots, Span<const Tensor> inputs, Span<const Tensor> grads, bool retainGraph,
-                         bool createGraph, bool allowUnused);
+std::vector<Tensor> grad(Span<const Tensor> roots, Span<const Tensor> inputs, Span<const Tensor> grads,
+                         bool retainGraph, bool createGraph, bool allowUnused);
 
 /// How the backward of recorded nodes is run when no recorder is installed: `region` must call `body(context)` once.
 void setBackwardRegion(void (*region)(void (*body)(void *), void *context));

@@ -39,8 +39,8 @@ public:
                   " is no scalar, and no gradient was given\npass gradient=, or reduce it with sum() first");
       g = ops::ones_like(root);
     }
-    DLC_REQUIRE(g.sizes() == root.sizes(), Runtime, "backward: the gradient has sizes ", listStr(g.sizes()), " but its root has ",
-                listStr(root.sizes()), "\npass a gradient of the root's shape");
+    DLC_REQUIRE(g.sizes() == root.sizes(), Runtime, "backward: the gradient has sizes ", listStr(g.sizes()),
+                " but its root has ", listStr(root.sizes()), "\npass a gradient of the root's shape");
     add(e, g);
   }
 
@@ -161,8 +161,8 @@ void backward(Span<const Tensor> roots, Span<const Tensor> grads, bool retainGra
 
 void setBackwardRegion(void (*region)(void (*)(void *), void *)) { backwardRegion = region; }
 
-std::vector<Tensor> grad(Span<const Tensor> roots, Span<const Tensor> inputs, Span<const Tensor> grads, bool retainGraph,
-                         bool createGraph, bool allowUnused) {
+std::vector<Tensor> grad(Span<const Tensor> roots, Span<const Tensor> inputs, Span<const Tensor> grads,
+                         bool retainGraph, bool createGraph, bool allowUnused) {
   std::vector<GradEdge> wanted;
   for (const Tensor &t : inputs) {
     wanted.push_back(gradEdgeOf(t));

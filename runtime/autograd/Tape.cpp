@@ -111,8 +111,8 @@ private:
     if (!s.tensor.defined() || !s.tensor.storageRef())
       return s.tensor;
     uint32_t now = s.tensor.storage().version();
-    DLC_REQUIRE(now == s.version, Runtime, "backward: a tensor ", describe(s.tensor), " needed for the gradient of ", op_.name,
-                " was changed by an in-place op: it is at version ", now, ", expected ", s.version,
+    DLC_REQUIRE(now == s.version, Runtime, "backward: a tensor ", describe(s.tensor), " needed for the gradient of ",
+                op_.name, " was changed by an in-place op: it is at version ", now, ", expected ", s.version,
                 "\nuse the out-of-place form, or clone() the tensor before changing it");
     if (s.leaf || !gradEnabled())
       return s.tensor;
@@ -140,15 +140,17 @@ void checkInPlaceLeaf(const OpInfo &op, const Tensor &self) {
   if (GradMeta *m = gradMetaOrNull(self); m && m->base.defined())
     viewOfLeaf = m->base.impl()->requiresGrad && isLeaf(m->base);
   DLC_REQUIRE(!(requiresGrad(self) && isLeaf(self)) && !viewOfLeaf, Runtime, op.name, "_: `self` is ",
-              viewOfLeaf ? "a view of " : "", "a leaf that requires grad and can't be changed in place"
+              viewOfLeaf ? "a view of " : "",
+              "a leaf that requires grad and can't be changed in place"
               "\nuse the out-of-place form, or wrap the call in no_grad()");
 }
 
 void differentiable(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
   if (form == CallForm::InPlace)
     checkInPlaceLeaf(op, args[0].value[0]);
-  DLC_REQUIRE(form != CallForm::Out, Runtime, op.name,
-              ": out= can't be differentiated, and an argument requires grad\ncall it without out=, or under no_grad()");
+  DLC_REQUIRE(
+      form != CallForm::Out, Runtime, op.name,
+      ": out= can't be differentiated, and an argument requires grad\ncall it without out=, or under no_grad()");
   if (!op.has(kDifferentiable)) {
     dispatchBelowAutograd(op, args, outs, form);
     return;

@@ -150,9 +150,11 @@ GradEdge gradEdgeOf(const Tensor &t) {
 }
 
 void setRequiresGrad(const Tensor &t, bool on) {
-  DLC_REQUIRE(!on || isFloat(t.dtype()), Runtime, "requires_grad_: only floating tensors can require gradients, this one is ",
-              t.dtype(), "\nconvert it with float() first");
-  DLC_REQUIRE(on || isLeaf(t), Runtime, "requires_grad_: a result of recorded ops can't stop requiring gradients"
+  DLC_REQUIRE(!on || isFloat(t.dtype()), Runtime,
+              "requires_grad_: only floating tensors can require gradients, this one is ", t.dtype(),
+              "\nconvert it with float() first");
+  DLC_REQUIRE(on || isLeaf(t), Runtime,
+              "requires_grad_: a result of recorded ops can't stop requiring gradients"
               "\nuse detach() to get a tensor that does not");
   t.impl()->requiresGrad = on;
 }

@@ -7,10 +7,10 @@ namespace dlc {
 
 /// Byte and call counts since start (peak: since the last resetPeakMemory).
 struct MemoryStats {
-  int64_t allocated = 0;     ///< bytes in live blocks, as rounded up
-  int64_t peakAllocated = 0; ///< the highest `allocated`
-  int64_t reserved = 0;      ///< bytes taken from the system, cached blocks included
-  int64_t allocations = 0;   ///< blocks handed out
+  int64_t allocated = 0;         ///< bytes in live blocks, as rounded up
+  int64_t peakAllocated = 0;     ///< the highest `allocated`
+  int64_t reserved = 0;          ///< bytes taken from the system, cached blocks included
+  int64_t allocations = 0;       ///< blocks handed out
   int64_t systemAllocations = 0; ///< blocks that had to be taken from the system
 };
 

@@ -7,7 +7,19 @@
 namespace dlc {
 
 /// The Python exception class that a failure turns into.
-enum class ErrorKind { Runtime, Type, Value, Index, NotImplemented, ZeroDivision, Overflow, Attribute, Memory, Import, Internal };
+enum class ErrorKind {
+  Runtime,
+  Type,
+  Value,
+  Index,
+  NotImplemented,
+  ZeroDivision,
+  Overflow,
+  Attribute,
+  Memory,
+  Import,
+  Internal
+};
 
 /// A failure caused by the user's input (any kind but Internal) or by a bug in dlc (Internal).
 /// The first line says what happened, the last what to do.

@@ -12,12 +12,13 @@ namespace dlc {
     "comma-separated: graph,guards,recompiles,breaks,fusion,schedule,output_code,compile_time,perf_hints or all")      \
   X(dumpDir, std::string, "", "DLC_DUMP_DIR", "write one numbered file a compiler phase into this folder")             \
   X(mode, std::string, "full", "DLC_MODE", "eager | interpret | no_fuse | full: how far compiled functions go")        \
-  X(fusionFuel, int64_t, -1, "DLC_FUSION_FUEL", "stop fusing after this many merges (-1: no limit)")                    \
+  X(fusionFuel, int64_t, -1, "DLC_FUSION_FUEL", "stop fusing after this many merges (-1: no limit)")                   \
   X(cacheDir, std::string, "", "DLC_CACHE_DIR", "persistent cache (default: $XDG_CACHE_HOME/dlc or ~/.cache/dlc)")     \
   X(cacheLimitMb, int64_t, 1024, "DLC_CACHE_LIMIT_MB", "size limit of the persistent cache; 0 turns it off")           \
   X(compileThreads, int64_t, 0, "DLC_COMPILE_THREADS", "threads that compile kernels (0: as many as compute threads)") \
   X(numThreads, int64_t, 0, "DLC_NUM_THREADS", "compute threads (0: affinity mask and cgroup quota)")                  \
-  X(nvrtc, std::string, "", "DLC_NVRTC", "path of the NVRTC library (default: what the system's loader finds)")           \
+  X(nvrtc, std::string, "", "DLC_NVRTC", "path of the NVRTC library (default: what the system's loader finds)")        \
+  X(gemmIsa, std::string, "", "DLC_GEMM_ISA", "avx2: matrix products without AVX-512, to compare")                     \
   X(verboseErrors, bool, false, "DLC_VERBOSE_ERRORS", "show the compiler's own stack in errors")                       \
   X(plantBug, std::string, "", "DLC_PLANT_BUG", "for the fuzzer's own test: miscompile this op on purpose")
 

@@ -57,8 +57,7 @@ public:
   SmallVec() = default;
   explicit SmallVec(size_t n, const T &v = T()) { resize(n, v); }
   SmallVec(std::initializer_list<T> l) { append(l.begin(), l.end()); }
-  template <class It, class = typename std::iterator_traits<It>::iterator_category>
-  SmallVec(It first, It last) {
+  template <class It, class = typename std::iterator_traits<It>::iterator_category> SmallVec(It first, It last) {
     append(first, last);
   }
   SmallVec(Span<const T> s) { append(s.begin(), s.end()); }
@@ -105,7 +104,8 @@ public:
   }
   void pop_back() { data_[--size_].~T(); }
   template <class It> void append(It first, It last) {
-    if constexpr (kTrivial && std::is_pointer_v<It> && std::is_same_v<std::remove_const_t<std::remove_pointer_t<It>>, T>) {
+    if constexpr (kTrivial && std::is_pointer_v<It> &&
+                  std::is_same_v<std::remove_const_t<std::remove_pointer_t<It>>, T>) {
       size_t n = static_cast<size_t>(last - first);
       reserve(size_ + n);
       if (n)

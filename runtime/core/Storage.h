@@ -54,7 +54,13 @@ public:
   void bumpVersion() { version_.fetch_add(1, std::memory_order_relaxed); }
   /// Others (NumPy, DLPack, data_ptr) can read or write this memory without dlc knowing.
   bool foreign() const { return foreign_; }
-  void markForeign() { foreign_ = true; }
+  void markForeign() {
+    if (exportHook)
+      exportHook(*this);
+    foreign_ = true;
+  }
+  /// Called before a storage is given to others: recorded reads of it must happen first. Set by capture.
+  static inline void (*exportHook)(Storage &storage) = nullptr;
 
 private:
   Storage(void *data, size_t bytes) : data_(data), bytes_(bytes) {}

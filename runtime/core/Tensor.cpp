@@ -26,7 +26,8 @@ size_t spanBytes(Ints sizes, Ints strides, DType dtype) {
   int64_t bytes = 0;
   overflow |= __builtin_add_overflow(last, int64_t(1), &last);
   overflow |= __builtin_mul_overflow(last, static_cast<int64_t>(itemSize(dtype)), &bytes);
-  DLC_REQUIRE(!overflow, Runtime, "cannot make a tensor of sizes ", listStr(sizes), ": its bytes do not fit in 64 bits\nuse smaller sizes");
+  DLC_REQUIRE(!overflow, Runtime, "cannot make a tensor of sizes ", listStr(sizes),
+              ": its bytes do not fit in 64 bits\nuse smaller sizes");
   return static_cast<size_t>(bytes);
 }
 
@@ -61,7 +62,8 @@ Sizes contiguousStrides(Ints sizes) {
   for (size_t i = sizes.size(); i-- > 0;) {
     strides[i] = step;
     if (__builtin_mul_overflow(step, sizes[i] > 1 ? sizes[i] : 1, &step))
-      fail(ErrorKind::Runtime, "cannot make a tensor of sizes ", listStr(sizes), ": its elements do not fit in 64 bits\nuse smaller sizes");
+      fail(ErrorKind::Runtime, "cannot make a tensor of sizes ", listStr(sizes),
+           ": its elements do not fit in 64 bits\nuse smaller sizes");
   }
   return strides;
 }

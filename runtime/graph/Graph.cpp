@@ -65,7 +65,9 @@ void printArg(std::ostream &os, const Arg<GVal> &a) {
 } // namespace
 
 void setLocator(Locator l) { currentLocator = l; }
-std::string locText(uint32_t loc) { return loc && currentLocator.describe ? currentLocator.describe(loc) : std::string(); }
+std::string locText(uint32_t loc) {
+  return loc && currentLocator.describe ? currentLocator.describe(loc) : std::string();
+}
 
 std::string print(const Graph &g) {
   std::ostringstream os;
@@ -162,7 +164,8 @@ Graph retype(const Graph &g, Span<const TensorMeta> inputMetas, Span<const Dim> 
     forEachDim(n.args, [&](Dim &d) { d = dims[k++]; });
     SmallVec<TensorMeta, 3> metas;
     inferNode(out, *n.op, n.args.args(), metas);
-    DLC_CHECK(metas.size() == n.results.size(), n.op->name, ": ", metas.size(), " results inferred, ", n.results.size(), " recorded");
+    DLC_CHECK(metas.size() == n.results.size(), n.op->name, ": ", metas.size(), " results inferred, ", n.results.size(),
+              " recorded");
     for (size_t i = 0; i < metas.size(); ++i)
       out.values[n.results[i]] = metas[i];
   }

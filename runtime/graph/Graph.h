@@ -25,7 +25,7 @@ struct GraphNode {
 
 struct GraphOutput {
   int32_t value = -1;
-  Dims strides;          ///< the layout the result must have (dense)
+  Dims strides;           ///< the layout the result must have (dense)
   int32_t writeBack = -1; ///< index of the input whose memory receives the value, or -1 for a fresh tensor
 };
 
@@ -105,6 +105,7 @@ template <class F> void forEachDim(OwnedArgs<GVal> &args, F &&f) {
 /// Runs the graph node by node with the eager kernels: the slow and obvious executor. Declared here, defined in
 /// runtime/exec. outs[i] has the strides of outputs[i] and is fresh unless it is an input's write-back, which is
 /// performed after everything ran.
-void interpret(const Graph &g, Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outs);
+void interpret(const Graph &g, Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols,
+               std::vector<Tensor> &outs);
 
 } // namespace dlc

@@ -142,7 +142,8 @@ public:
     numValues_ = static_cast<uint32_t>(nv);
     // From the strictest alignment to the loosest.
     static_assert(alignof(Arg<V>) >= alignof(Dim) && alignof(Dim) >= alignof(V) && alignof(Dim) >= alignof(int64_t));
-    block_ = static_cast<char *>(::operator new(args.size() * sizeof(Arg<V>) + nd * sizeof(Dim) + ni * sizeof(int64_t) + nv * sizeof(V) + nc + 1));
+    block_ = static_cast<char *>(::operator new(args.size() * sizeof(Arg<V>) + nd * sizeof(Dim) + ni * sizeof(int64_t) +
+                                                nv * sizeof(V) + nc + 1));
     Dim *dims = reinterpret_cast<Dim *>(block_ + args.size() * sizeof(Arg<V>));
     int64_t *ints = reinterpret_cast<int64_t *>(dims + nd);
     V *values = reinterpret_cast<V *>(ints + ni);

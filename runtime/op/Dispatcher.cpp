@@ -18,9 +18,7 @@ bool anyRequiresGrad(Span<const Arg<Tensor>> args) {
 }
 
 /// A composite that the tape and the recorder never see: its rule's ops are dispatched instead.
-bool isTransparent(const OpInfo &op) {
-  return op.has(kHasRule) && !op.has(kDifferentiable) && !op.has(kHasKernel);
-}
+bool isTransparent(const OpInfo &op) { return op.has(kHasRule) && !op.has(kDifferentiable) && !op.has(kHasKernel); }
 
 const OpInfo &copyOp() { return opInfo(OpId::Copy); }
 
@@ -85,18 +83,10 @@ bool overlapsOther(const Tensor &self, Span<const Arg<Tensor>> args) {
   for (const Arg<Tensor> &a : args)
     for (const Tensor &t : a.values())
       if (t.defined() && !t.is(self) && mayOverlap(t, self) &&
-          !(t.sizes() == self.sizes() && t.strides() == self.strides() && t.offset() == self.offset() && t.dtype() == self.dtype()))
+          !(t.sizes() == self.sizes() && t.strides() == self.strides() && t.offset() == self.offset() &&
+            t.dtype() == self.dtype()))
         return true;
   return false;
-}
-
-Tensor makeView(const Tensor &self, const TensorMeta &m) {
-  Sizes sizes, strides;
-  for (const Dim &d : m.sizes)
-    sizes.push_back(d.value());
-  for (const Dim &d : m.strides)
-    strides.push_back(d.value());
-  return Tensor::viewOf(self.storageRef(), sizes, strides, m.offset.value(), m.dtype);
 }
 
 /// Computes into fresh tensors.
@@ -104,7 +94,7 @@ void runFunctional(const OpInfo &op, Span<const Arg<Tensor>> args, const MetaRes
   outs.resize(r.outs.size());
   if (op.kind == OpKind::View) {
     for (size_t i = 0; i < r.outs.size(); ++i)
-      outs[i] = makeView(args[0].value[0], r.outs[i]);
+      outs[i] = checkedView(op, args[0].value[0], r.outs[i]);
     return;
   }
   if (!op.has(kDataDependent) && op.kernel)
@@ -120,8 +110,8 @@ void resizeOut(const OpInfo &op, Tensor &out, const TensorMeta &m) {
     sizes.push_back(d.value());
   if (out.sizes() == sizes)
     return;
-  DLC_REQUIRE(out.numel() == 0, Runtime, op.name, ": `out` has sizes ", listStr(out.sizes()), " but the result has sizes ",
-              listStr(sizes), "\npass an `out` of that shape, or an empty one");
+  DLC_REQUIRE(out.numel() == 0, Runtime, op.name, ": `out` has sizes ", listStr(out.sizes()),
+              " but the result has sizes ", listStr(sizes), "\npass an `out` of that shape, or an empty one");
   Tensor fresh = Tensor::empty(sizes, out.dtype());
   out.impl()->storage = fresh.storageRef();
   out.impl()->sizes = fresh.sizes();
@@ -130,6 +120,28 @@ void resizeOut(const OpInfo &op, Tensor &out, const TensorMeta &m) {
 }
 
 } // namespace
+
+Tensor checkedView(const OpInfo &op, const Tensor &self, const TensorMeta &m) {
+  Sizes sizes, strides;
+  int64_t first = m.offset.value(), last = first, count = 1;
+  bool overflow = false, empty = false;
+  for (size_t i = 0; i < m.sizes.size(); ++i) {
+    int64_t size = m.sizes[i].value(), stride = m.strides[i].value(), reach;
+    sizes.push_back(size);
+    strides.push_back(stride);
+    empty |= size == 0;
+    overflow |= __builtin_mul_overflow(count, size, &count);
+    overflow |= __builtin_mul_overflow(size - 1, stride, &reach);
+    overflow |= __builtin_add_overflow(stride < 0 ? first : last, reach, stride < 0 ? &first : &last);
+  }
+  DLC_REQUIRE(!overflow || empty, Runtime, op.name, ": a view of sizes ", listStr(sizes), " and strides ",
+              listStr(strides), " has more elements than 64 bits count\nuse smaller sizes");
+  int64_t held = static_cast<int64_t>(self.storage().bytes() / itemSize(m.dtype));
+  DLC_REQUIRE(empty || (first >= 0 && last < held), Runtime, op.name, ": sizes ", listStr(sizes), ", strides ",
+              listStr(strides), " and offset ", m.offset, " reach outside of the storage of `self`, which holds ", held,
+              " elements\nuse sizes and strides that stay inside");
+  return Tensor::viewOf(self.storageRef(), sizes, strides, m.offset.value(), m.dtype);
+}
 
 void checkWritable(const OpInfo &op, const Tensor &self, const TensorMeta &result) {
   bool sameSizes = self.sizes().size() == result.sizes.size();

@@ -22,6 +22,10 @@ void dispatchBelowAutograd(const OpInfo &op, Span<const Arg<Tensor>> args, Small
 /// Meta, allocation, kernel; no autograd, no capture.
 void runEager(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
 
+/// The view of `self`'s storage that a view op's meta describes. Throws RuntimeError if it reaches outside of the
+/// storage or has more elements than 64 bits count.
+Tensor checkedView(const OpInfo &op, const Tensor &self, const TensorMeta &meta);
+
 /// Throws RuntimeError unless `self` can receive a result of this shape and dtype in place.
 void checkWritable(const OpInfo &op, const Tensor &self, const TensorMeta &result);
 
