@@ -40,10 +40,12 @@ std::string Executable::describe() const {
     os << nameOf(i.stepClass) << ' ' << i.name;
     if (!i.ops.empty())
       os << " [" << join(i.ops, " ") << ']';
-    os << ": reads " << evaluate(i.readBytes, Ints(hints_)) << " bytes, writes " << evaluate(i.writtenBytes, Ints(hints_)) << '\n';
+    os << ": reads " << evaluate(i.readBytes, Ints(hints_)) << " bytes, writes "
+       << evaluate(i.writtenBytes, Ints(hints_)) << '\n';
   }
-  os << stats_.kernels << " kernels (" << stats_.distinctKernels << " distinct), " << stats_.libraryCalls << " library calls, "
-     << stats_.otherSteps << " other steps, " << stats_.memorySteps << " copies; arena " << stats_.arenaBytes << " bytes\n";
+  os << stats_.kernels << " kernels (" << stats_.distinctKernels << " distinct), " << stats_.libraryCalls
+     << " library calls, " << stats_.otherSteps << " other steps, " << stats_.memorySteps << " copies; arena "
+     << stats_.arenaBytes << " bytes\n";
   return os.str();
 }
 
@@ -54,8 +56,9 @@ std::string Executable::json() const {
   os << "{\"nodes\": [";
   size_t k = 0;
   for (const StepInfo &i : plan_->infos()) {
-    os << (k ? ", " : "") << "{\"id\": " << k << ", \"class\": \"" << nameOf(i.stepClass) << "\", \"name\": \"" << i.name
-       << "\", \"ops\": [" << join(i.ops, ", ", "\"") << "], \"read\": " << evaluate(i.readBytes, Ints(hints_))
+    os << (k ? ", " : "") << "{\"id\": " << k << ", \"class\": \"" << nameOf(i.stepClass) << "\", \"name\": \""
+       << i.name << "\", \"ops\": [" << join(i.ops, ", ", "\"")
+       << "], \"read\": " << evaluate(i.readBytes, Ints(hints_))
        << ", \"written\": " << evaluate(i.writtenBytes, Ints(hints_)) << '}';
     std::set<size_t> from;
     for (uint32_t b : i.reads)

@@ -32,7 +32,8 @@ class Executable {
 public:
   Executable(std::shared_ptr<LaunchPlan> plan, ExecutableStats stats, std::vector<int64_t> hints)
       : plan_(std::move(plan)), stats_(stats), hints_(std::move(hints)) {}
-  /// Runs the graph. `numbers`: its number operands in order; `symbols`: the values of its symbols. See LaunchPlan::run.
+  /// Runs the graph. `numbers`: its number operands in order; `symbols`: the values of its symbols. See
+  /// LaunchPlan::run.
   void run(Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outputs) const {
     plan_->run(inputs, numbers, symbols, outputs);
   }

@@ -51,7 +51,8 @@ Access accessOfResult(const Graph &graph, const FusedGroup &group, const Node &n
 
 bool usesIndex(const Node &n) {
   StringRef name = n.info->name;
-  return name == "tril" || name == "triu" || name == "eye" || name == "select_scatter" || name.starts_with("arange") || n.info->kind == OpKind::Random;
+  return name == "tril" || name == "triu" || name == "eye" || name == "select_scatter" || name.starts_with("arange") ||
+         n.info->kind == OpKind::Random;
 }
 
 namespace {

@@ -67,7 +67,8 @@ private:
             users.push_back(s);
       }
       bool output = llvm::is_contained(group_.shape.outputs, m);
-      if (graph_.node(m).kind == NodeKind::Reduce || output || (users.size() > 1 && cost[m] > 3) || (wider && cost[m] >= 4))
+      if (graph_.node(m).kind == NodeKind::Reduce || output || (users.size() > 1 && cost[m] > 3) ||
+          (wider && cost[m] >= 4))
         isStage_.insert(m);
     }
   }
@@ -254,8 +255,10 @@ private:
       for (size_t i = 0; i < inputs_.size(); ++i) {
         const Access &in = inputs_[i].first, &result = outputs_[o];
         bool once = llvm::count_if(inputs_, [&](auto &x) { return x.first.root == in.root; }) == 1;
-        bool alongReduced = llvm::any_of(dims_, [&](LoopDim &d) { return d.reduced && !in.strideOf(d.leaves.back()).same(Dim(0)); });
-        if (once && !alongReduced && !in.rowStride && sameStrides(in, result) && in.offset.same(Dim(0)) && result.offset.same(Dim(0)) &&
+        bool alongReduced =
+            llvm::any_of(dims_, [&](LoopDim &d) { return d.reduced && !in.strideOf(d.leaves.back()).same(Dim(0)); });
+        if (once && !alongReduced && !in.rowStride && sameStrides(in, result) && in.offset.same(Dim(0)) &&
+            result.offset.same(Dim(0)) &&
             memoryType(dtypeOf(in.root), context_) == memoryType(dtypeOf(result.root), context_) &&
             same(graph_.symbols().sizes(in.root), graph_.symbols().sizes(result.root)))
           out_.inplace.append({static_cast<int64_t>(i), static_cast<int64_t>(o)});
@@ -311,7 +314,8 @@ private:
       if (known != scalars_.end())
         return known->second;
       auto stage = e_.values_.find(m);
-      Scalar x = stage != e_.values_.end() ? Scalar{s_.use(stage->second), dtypeOf(e_.graph_.node(m).result())} : compute(m);
+      Scalar x =
+          stage != e_.values_.end() ? Scalar{s_.use(stage->second), dtypeOf(e_.graph_.node(m).result())} : compute(m);
       return scalars_[m] = x;
     }
 
@@ -354,7 +358,8 @@ private:
       if (!row.empty())
         indices.push_back(getAffineSymbolExpr(0, e_.context_));
       for (const std::string &loop : buffer.loops)
-        indices.push_back(getAffineDimExpr(static_cast<unsigned>(llvm::find(loops_, loop) - loops_.begin()), e_.context_));
+        indices.push_back(
+            getAffineDimExpr(static_cast<unsigned>(llvm::find(loops_, loop) - loops_.begin()), e_.context_));
       AffineMap map = AffineMap::get(static_cast<unsigned>(loops_.size()), row.empty() ? 0 : 1, indices, e_.context_);
       Type as = scalarType(t, e_.context_);
       if (row.empty())
@@ -369,8 +374,9 @@ private:
       for (AxisId leaf : leaves) {
         LoopDim &d = *llvm::find_if(e_.dims_, [&](LoopDim &d) { return llvm::is_contained(d.leaves, leaf); });
         Scalar digit{s_.index(d.name), DType::I64};
-        index = !index.value ? digit
-                             : primScalar(s_, "add", {primScalar(s_, "mul", {index, {e_.size(d.size), DType::I64}}), digit});
+        index = !index.value
+                    ? digit
+                    : primScalar(s_, "add", {primScalar(s_, "mul", {index, {e_.size(d.size), DType::I64}}), digit});
       }
       return index.value ? index.value : constantScalar(s_, DType::I64, 0).value;
     }

@@ -56,7 +56,9 @@ private:
       for (uint32_t p : graph_.operands(i))
         if (isFusible(p) && (!copy || graph_.node(p).op->hasAttr(kRecomputeAttr)))
           producers.push_back(p);
-      llvm::sort(producers, [&](uint32_t a, uint32_t b) { return std::make_pair(-bytesOf(a), a) < std::make_pair(-bytesOf(b), b); });
+      llvm::sort(producers, [&](uint32_t a, uint32_t b) {
+        return std::make_pair(-bytesOf(a), a) < std::make_pair(-bytesOf(b), b);
+      });
       for (uint32_t p : producers)
         if (group_[p] != group_[i])
           tryMerge(group_[p], group_[i]);
@@ -212,7 +214,8 @@ private:
       const OperandUse &use = n.uses[0];
       for (size_t k = use.dims.size(); k-- > 0;) {
         DimUse d = use.dims[k];
-        AxisId axis = d.kind == DimUse::Reduced ? shape.reduceAxes.lookup(n.op)[d.index] : shape.valueAxes.lookup(n.result())[d.index];
+        AxisId axis = d.kind == DimUse::Reduced ? shape.reduceAxes.lookup(n.op)[d.index]
+                                                : shape.valueAxes.lookup(n.result())[d.index];
         AxisList leaves = shape.axes.leaves(axis);
         if (leaves.empty())
           continue;
@@ -244,6 +247,8 @@ private:
 
 } // namespace
 
-std::vector<FusedGroup> findGroups(const Graph &graph, const FusionOptions &options) { return Fuser(graph, options).run(); }
+std::vector<FusedGroup> findGroups(const Graph &graph, const FusionOptions &options) {
+  return Fuser(graph, options).run();
+}
 
 } // namespace dlc::compiler

@@ -5,8 +5,8 @@
 namespace dlc::compiler {
 
 struct FusionOptions {
-  bool fuse = true;   ///< false: one kernel an op
-  int64_t fuel = -1;  ///< merges allowed; -1: any number
+  bool fuse = true;  ///< false: one kernel an op
+  int64_t fuel = -1; ///< merges allowed; -1: any number
 };
 
 struct FusedGroup {

@@ -15,7 +15,8 @@ namespace {
 class Rewriter {
 public:
   Rewriter(ModuleOp module, func::FuncOp func, const FusionOptions &options)
-      : module_(module), func_(func), block_(func.getBody().front()), symbols_(func), layouts_(symbols_), options_(options) {}
+      : module_(module), func_(func), block_(func.getBody().front()), symbols_(func), layouts_(symbols_),
+        options_(options) {}
 
   void run() {
     setFunctionLayouts(func_, layouts_);
@@ -56,7 +57,8 @@ private:
         continue;
       }
       unitOf_[i] = static_cast<uint32_t>(units_.size());
-      units_.push_back({groupOf[i], static_cast<uint32_t>(groupOf[i] >= 0 ? groups_[groupOf[i]].members.back() : i), {}, 0});
+      units_.push_back(
+          {groupOf[i], static_cast<uint32_t>(groupOf[i] >= 0 ? groups_[groupOf[i]].members.back() : i), {}, 0});
     }
     for (size_t i = 0; i < n; ++i) {
       const Node &node = graph.node(i);

@@ -9,8 +9,8 @@ class Pass;
 
 namespace dlc::compiler {
 
-/// Fuses the dlc functions of a module. Each group becomes a kernel.func in the module (structurally equal ones are one)
-/// and a dlc.launch with the attributes
+/// Fuses the dlc functions of a module. Each group becomes a kernel.func in the module (structurally equal ones are
+/// one) and a dlc.launch with the attributes
 ///   offsets: of each buffer from its value's first element; buffers are the tensor operands, then the results
 ///   ints:    the kernel's integers, over the function's symbols; numbers are 0
 ///   number_at: the position in `ints` of each number operand

@@ -58,7 +58,8 @@ namespace {
 
 class Unifier {
 public:
-  Unifier(const Graph &graph, ArrayRef<uint32_t> members, std::string &why) : graph_(graph), members_(members), why_(why) {
+  Unifier(const Graph &graph, ArrayRef<uint32_t> members, std::string &why)
+      : graph_(graph), members_(members), why_(why) {
     for (uint32_t m : members)
       inside_.insert(graph.node(m).op);
   }
@@ -179,7 +180,9 @@ private:
   AxisList axesOfUse(const OperandUse &use, const AxisList &result, const AxisList &reduced) {
     AxisList axes;
     for (const DimUse &d : use.dims)
-      axes.push_back(d.kind == DimUse::Result ? result[d.index] : d.kind == DimUse::Reduced ? reduced[d.index] : UINT32_MAX);
+      axes.push_back(d.kind == DimUse::Result    ? result[d.index]
+                     : d.kind == DimUse::Reduced ? reduced[d.index]
+                                                 : UINT32_MAX);
     return axes;
   }
 
@@ -238,7 +241,8 @@ private:
     for (uint32_t m : members_) {
       const Node &n = graph_.node(m);
       size_t width = memberLeaves(n).size();
-      if (!widest || width > most || (width == most && n.kind == NodeKind::Reduce && widest->kind != NodeKind::Reduce)) {
+      if (!widest || width > most ||
+          (width == most && n.kind == NodeKind::Reduce && widest->kind != NodeKind::Reduce)) {
         widest = &n;
         most = width;
       }
@@ -351,7 +355,9 @@ private:
   }
 
   bool checkValues() {
-    auto inDomain = [&](AxisId a) { return llvm::is_contained(shape_.parallel, a) || llvm::is_contained(shape_.reduced, a); };
+    auto inDomain = [&](AxisId a) {
+      return llvm::is_contained(shape_.parallel, a) || llvm::is_contained(shape_.reduced, a);
+    };
     for (uint32_t m : members_) {
       AxisList leaves = memberLeaves(graph_.node(m));
       AxisList sorted = leaves;
@@ -392,8 +398,8 @@ std::optional<GroupShape> shapeOf(const Graph &graph, ArrayRef<uint32_t> members
 
 bool keepsPoints(const OpInfo &view) {
   StringRef name = view.name;
-  return name == "transpose" || name == "permute" || name == "expand" || name == "view" || name == "unsqueeze" || name == "squeeze" ||
-         name == "detach";
+  return name == "transpose" || name == "permute" || name == "expand" || name == "view" || name == "unsqueeze" ||
+         name == "squeeze" || name == "detach";
 }
 
 bool isInside(const Graph &graph, const GroupShape &shape, Value v) {

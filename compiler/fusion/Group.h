@@ -45,8 +45,8 @@ struct GroupShape {
   bool isReduced(AxisId leaf) const;
 };
 
-/// Whether a view maps points of its result to points of its operand one to one or by broadcasting, so that a kernel can
-/// follow it without memory.
+/// Whether a view maps points of its result to points of its operand one to one or by broadcasting, so that a kernel
+/// can follow it without memory.
 bool keepsPoints(const OpInfo &view);
 
 /// Members ascending. On refusal returns none and the rule in `why`.

@@ -108,7 +108,8 @@ bool describeGather(Node &n, const Symbols &symbols) {
   return true;
 }
 
-/// select_scatter: the base everywhere, read at every point; the source at the points of its slice, which all points have.
+/// select_scatter: the base everywhere, read at every point; the source at the points of its slice, which all points
+/// have.
 bool describeSelectScatter(Node &n, const Symbols &symbols) {
   OperandRanges operands(n.op, *n.info);
   int64_t rank = cast<RankedTensorType>(n.result().getType()).getRank();
@@ -140,9 +141,9 @@ std::optional<ReduceForm> reduceForm(const OpInfo &info) {
   static const struct {
     StringRef name;
     ReduceForm form;
-  } kForms[] = {{"sum", {ReduceForm::Add}},       {"mean", {ReduceForm::Add, true}}, {"prod", {ReduceForm::Mul}},
-                {"amax", {ReduceForm::Max}},      {"amin", {ReduceForm::Min}},       {"all", {ReduceForm::And}},
-                {"any", {ReduceForm::Or}},        {"argmax", {ReduceForm::ArgMax}},  {"argmin", {ReduceForm::ArgMin}}};
+  } kForms[] = {{"sum", {ReduceForm::Add}},  {"mean", {ReduceForm::Add, true}}, {"prod", {ReduceForm::Mul}},
+                {"amax", {ReduceForm::Max}}, {"amin", {ReduceForm::Min}},       {"all", {ReduceForm::And}},
+                {"any", {ReduceForm::Or}},   {"argmax", {ReduceForm::ArgMax}},  {"argmin", {ReduceForm::ArgMin}}};
   for (auto &f : kForms)
     if (f.name == info.name)
       return f.form;

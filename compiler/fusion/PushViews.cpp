@@ -1,5 +1,5 @@
-// Slices of computed values: f(x)[i] becomes f(x[i]), so that the slice reads memory that is there instead of asking for
-// the whole of f(x). Done where every use of f(x) is a slice.
+// Slices of computed values: f(x)[i] becomes f(x[i]), so that the slice reads memory that is there instead of asking
+// for the whole of f(x). Done where every use of f(x) is a slice.
 #include "compiler/fusion/FusePass.h"
 #include "compiler/fusion/Group.h"
 #include "compiler/fusion/ScalarCode.h"
@@ -80,8 +80,9 @@ private:
     }
     const OpInfo *info = point ? infoOf(point) : nullptr;
     size_t slices = 0;
-    if (!info || info->kind != OpKind::Elementwise || !hasScalarCode(point, *info) || scalarCost(point, *info, symbols_).cost > kMaxCost ||
-        scalarCost(point, *info, symbols_).mayFail || !onlySliced(point->getResult(0), slices) || slices > kMaxSlices)
+    if (!info || info->kind != OpKind::Elementwise || !hasScalarCode(point, *info) ||
+        scalarCost(point, *info, symbols_).cost > kMaxCost || scalarCost(point, *info, symbols_).mayFail ||
+        !onlySliced(point->getResult(0), slices) || slices > kMaxSlices)
       return false;
     OpBuilder b(slice);
     Type pointType = point->getResult(0).getType();

@@ -13,7 +13,8 @@ constexpr size_t kMaxUsers = 3;
 
 class Recomputer {
 public:
-  Recomputer(const Graph &graph, ArrayRef<FusedGroup> groups) : graph_(graph), groups_(groups), groupOf_(graph.size(), -1) {
+  Recomputer(const Graph &graph, ArrayRef<FusedGroup> groups)
+      : graph_(graph), groups_(groups), groupOf_(graph.size(), -1) {
     for (size_t g = 0; g < groups.size(); ++g)
       for (uint32_t m : groups[g].members)
         groupOf_[m] = static_cast<int64_t>(g);
@@ -79,7 +80,8 @@ private:
   }
 
   /// The ops of the group that `m` needs, and what they read from memory.
-  bool collect(size_t g, uint32_t root, uint32_t m, SmallVectorImpl<uint32_t> &ops, SmallVectorImpl<Value> &reads, int64_t &cost) {
+  bool collect(size_t g, uint32_t root, uint32_t m, SmallVectorImpl<uint32_t> &ops, SmallVectorImpl<Value> &reads,
+               int64_t &cost) {
     const Node &n = graph_.node(m);
     cost += n.cost;
     if (n.kind != NodeKind::Point || n.mayFail || cost > kMaxCost || n.op->hasAttr(kRecomputeAttr))
@@ -140,7 +142,8 @@ private:
       Operation *user = graph_.node(u).op;
       b.setInsertionPoint(user);
       for (OpOperand &operand : user->getOpOperands())
-        if (isa<RankedTensorType>(operand.get().getType()) && graph_.producer(operand.get()) == static_cast<int64_t>(c.value)) {
+        if (isa<RankedTensorType>(operand.get().getType()) &&
+            graph_.producer(operand.get()) == static_cast<int64_t>(c.value)) {
           copyViews(b, operand.get(), map);
           operand.set(map.lookup(operand.get()));
         }
@@ -150,7 +153,8 @@ private:
   /// Clones the views between a copied value and `v`.
   void copyViews(OpBuilder &b, Value v, IRMapping &map) {
     Operation *op = v.getDefiningOp();
-    if (map.contains(v) || !op || op->getBlock() != graph_.node(0).op->getBlock() || graph_.node(graph_.indexOf(op)).kind != NodeKind::View)
+    if (map.contains(v) || !op || op->getBlock() != graph_.node(0).op->getBlock() ||
+        graph_.node(graph_.indexOf(op)).kind != NodeKind::View)
       return;
     copyViews(b, op->getOperand(0), map);
     if (map.contains(op->getOperand(0)))

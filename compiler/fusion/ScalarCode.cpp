@@ -81,7 +81,8 @@ Scalar primScalar(StageBuilder &s, StringRef name, ArrayRef<Scalar> operands) {
     values.push_back(x.value);
     isUnsigned |= x.dtype == DType::U8;
   }
-  DType result = dtypeOfKind(scalar::primitiveResult(std::string_view(name.data(), name.size()), kindOf(operands.back().dtype)));
+  DType result =
+      dtypeOfKind(scalar::primitiveResult(std::string_view(name.data(), name.size()), kindOf(operands.back().dtype)));
   Value v = s.prim(name, values, scalarType(result, s.b.getContext()));
   if (isUnsigned)
     v.getDefiningOp()->setAttr("unsigned", s.b.getUnitAttr());
@@ -129,9 +130,12 @@ struct PrimCounter {
   int64_t cost = 0;
   bool divides = false;
   int prim(StringRef name, std::initializer_list<int>) {
-    static const llvm::StringSet<> kCheap = {"add", "sub", "mul", "neg", "abs", "min", "max", "eq",  "ne",     "lt",  "le",
-                                             "gt",  "ge",  "and", "or",  "xor", "not", "relu", "select", "square", "isnan", "logical_and", "logical_or", "logical_not"};
-    static const llvm::StringSet<> kDivisions = {"div", "sqrt", "reciprocal", "floor", "ceil", "round", "trunc", "sign", "lerp"};
+    static const llvm::StringSet<> kCheap = {"add",    "sub",    "mul",   "neg",         "abs",        "min",
+                                             "max",    "eq",     "ne",    "lt",          "le",         "gt",
+                                             "ge",     "and",    "or",    "xor",         "not",        "relu",
+                                             "select", "square", "isnan", "logical_and", "logical_or", "logical_not"};
+    static const llvm::StringSet<> kDivisions = {"div",   "sqrt",  "reciprocal", "floor", "ceil",
+                                                 "round", "trunc", "sign",       "lerp"};
     divides |= name == "floor_div" || name == "trunc_div" || name == "remainder" || name == "fmod";
     cost += kCheap.contains(name) ? 1 : kDivisions.contains(name) ? 4 : 12;
     return 0;
@@ -143,19 +147,27 @@ namespace scalar {
 template <class B, class V> auto constant(B &b, V like, double c) { return b.constant(like, c); }
 #define DLC_PRIM(name)                                                                                                 \
   template <class B, class... V> auto name##_(B &b, V... v) { return b.prim(#name, {v...}); }
-DLC_PRIM(add) DLC_PRIM(sub) DLC_PRIM(mul) DLC_PRIM(div) DLC_PRIM(neg) DLC_PRIM(abs) DLC_PRIM(sign) DLC_PRIM(min) DLC_PRIM(max)
-DLC_PRIM(floor_div) DLC_PRIM(trunc_div) DLC_PRIM(remainder) DLC_PRIM(fmod) DLC_PRIM(pow) DLC_PRIM(square) DLC_PRIM(lerp)
-DLC_PRIM(reciprocal) DLC_PRIM(sqrt) DLC_PRIM(rsqrt) DLC_PRIM(floor) DLC_PRIM(ceil) DLC_PRIM(trunc) DLC_PRIM(round)
-DLC_PRIM(exp) DLC_PRIM(exp2) DLC_PRIM(expm1) DLC_PRIM(log) DLC_PRIM(log2) DLC_PRIM(log10) DLC_PRIM(log1p)
-DLC_PRIM(sin) DLC_PRIM(cos) DLC_PRIM(tan) DLC_PRIM(asin) DLC_PRIM(acos) DLC_PRIM(atan) DLC_PRIM(atan2)
-DLC_PRIM(sinh) DLC_PRIM(cosh) DLC_PRIM(tanh) DLC_PRIM(asinh) DLC_PRIM(acosh) DLC_PRIM(atanh) DLC_PRIM(erf) DLC_PRIM(erfc)
-DLC_PRIM(sigmoid) DLC_PRIM(relu) DLC_PRIM(relu6) DLC_PRIM(leaky_relu) DLC_PRIM(elu) DLC_PRIM(selu) DLC_PRIM(celu)
-DLC_PRIM(gelu_erf) DLC_PRIM(gelu_tanh) DLC_PRIM(silu) DLC_PRIM(softplus) DLC_PRIM(mish) DLC_PRIM(log_sigmoid)
-DLC_PRIM(hardtanh) DLC_PRIM(hardsigmoid) DLC_PRIM(hardswish) DLC_PRIM(hardshrink) DLC_PRIM(softshrink) DLC_PRIM(softsign)
-DLC_PRIM(tanhshrink) DLC_PRIM(threshold) DLC_PRIM(relu_backward) DLC_PRIM(clamp) DLC_PRIM(fma) DLC_PRIM(fmin) DLC_PRIM(fmax)
-DLC_PRIM(eq) DLC_PRIM(ne) DLC_PRIM(lt) DLC_PRIM(le) DLC_PRIM(gt) DLC_PRIM(ge) DLC_PRIM(isnan) DLC_PRIM(isinf) DLC_PRIM(isfinite)
-DLC_PRIM(signbit) DLC_PRIM(logical_and) DLC_PRIM(logical_or) DLC_PRIM(logical_xor) DLC_PRIM(logical_not)
-DLC_PRIM(and) DLC_PRIM(or) DLC_PRIM(xor) DLC_PRIM(not) DLC_PRIM(shl) DLC_PRIM(shr) DLC_PRIM(select)
+DLC_PRIM(add)
+DLC_PRIM(sub) DLC_PRIM(mul) DLC_PRIM(div) DLC_PRIM(neg) DLC_PRIM(abs) DLC_PRIM(sign) DLC_PRIM(min) DLC_PRIM(max)
+    DLC_PRIM(floor_div) DLC_PRIM(trunc_div) DLC_PRIM(remainder) DLC_PRIM(fmod) DLC_PRIM(pow) DLC_PRIM(square)
+        DLC_PRIM(lerp) DLC_PRIM(reciprocal) DLC_PRIM(sqrt) DLC_PRIM(rsqrt) DLC_PRIM(floor) DLC_PRIM(ceil)
+            DLC_PRIM(trunc) DLC_PRIM(round) DLC_PRIM(exp) DLC_PRIM(exp2) DLC_PRIM(expm1) DLC_PRIM(log) DLC_PRIM(log2)
+                DLC_PRIM(log10) DLC_PRIM(log1p) DLC_PRIM(sin) DLC_PRIM(cos) DLC_PRIM(tan) DLC_PRIM(asin) DLC_PRIM(acos)
+                    DLC_PRIM(atan) DLC_PRIM(atan2) DLC_PRIM(sinh) DLC_PRIM(cosh) DLC_PRIM(tanh) DLC_PRIM(asinh)
+                        DLC_PRIM(acosh) DLC_PRIM(atanh) DLC_PRIM(erf) DLC_PRIM(erfc) DLC_PRIM(sigmoid) DLC_PRIM(relu)
+                            DLC_PRIM(relu6) DLC_PRIM(leaky_relu) DLC_PRIM(elu) DLC_PRIM(selu) DLC_PRIM(celu)
+                                DLC_PRIM(gelu_erf) DLC_PRIM(gelu_tanh) DLC_PRIM(silu) DLC_PRIM(softplus) DLC_PRIM(mish)
+                                    DLC_PRIM(log_sigmoid) DLC_PRIM(hardtanh) DLC_PRIM(hardsigmoid) DLC_PRIM(hardswish)
+                                        DLC_PRIM(hardshrink) DLC_PRIM(softshrink) DLC_PRIM(softsign)
+                                            DLC_PRIM(tanhshrink) DLC_PRIM(threshold) DLC_PRIM(relu_backward)
+                                                DLC_PRIM(clamp) DLC_PRIM(fma) DLC_PRIM(fmin) DLC_PRIM(fmax) DLC_PRIM(eq)
+                                                    DLC_PRIM(ne) DLC_PRIM(lt) DLC_PRIM(le) DLC_PRIM(gt) DLC_PRIM(ge)
+                                                        DLC_PRIM(isnan) DLC_PRIM(isinf) DLC_PRIM(isfinite)
+                                                            DLC_PRIM(signbit) DLC_PRIM(logical_and) DLC_PRIM(logical_or)
+                                                                DLC_PRIM(logical_xor) DLC_PRIM(logical_not)
+                                                                    DLC_PRIM(and) DLC_PRIM(or) DLC_PRIM(xor)
+                                                                        DLC_PRIM(not) DLC_PRIM(shl) DLC_PRIM(shr)
+                                                                            DLC_PRIM(select)
 #undef DLC_PRIM
 } // namespace scalar
 
@@ -166,7 +178,9 @@ struct Leaf {
   Value value;
 };
 
-template <class Fn, class B, class V, size_t... I> V apply(B &b, const V *v, std::index_sequence<I...>) { return Fn::run(b, v[I]...); }
+template <class Fn, class B, class V, size_t... I> V apply(B &b, const V *v, std::index_sequence<I...>) {
+  return Fn::run(b, v[I]...);
+}
 
 struct Entry {
   OpId id;
@@ -178,16 +192,25 @@ struct Entry {
   int (*count)(PrimCounter &, const int *);
 };
 
-template <class Fn> constexpr auto kEmit = [](PrimBuilder &b, const Scalar *v) {
-  return apply<Fn>(b, v, std::make_index_sequence<Fn::kArity>());
-};
-template <class Fn> constexpr auto kCount = [](PrimCounter &b, const int *v) {
-  return apply<Fn>(b, v, std::make_index_sequence<Fn::kArity>());
-};
+template <class Fn>
+constexpr auto kEmit =
+    [](PrimBuilder &b, const Scalar *v) { return apply<Fn>(b, v, std::make_index_sequence<Fn::kArity>()); };
+template <class Fn>
+constexpr auto kCount =
+    [](PrimCounter &b, const int *v) { return apply<Fn>(b, v, std::make_index_sequence<Fn::kArity>()); };
 
 const Entry kEntries[] = {
 #define DLC_SCALAR(cls, fn, variant, arity, bools, promotion, condition, ...)                                          \
-  {OpId::cls, arity, bools, [](Span<const Arg<Leaf>> a) -> bool { (void)a; return condition; }, {__VA_ARGS__}, kEmit<fn>, kCount<fn>},
+  {OpId::cls,                                                                                                          \
+   arity,                                                                                                              \
+   bools,                                                                                                              \
+   [](Span<const Arg<Leaf>> a) -> bool {                                                                               \
+     (void)a;                                                                                                          \
+     return condition;                                                                                                 \
+   },                                                                                                                  \
+   {__VA_ARGS__},                                                                                                      \
+   kEmit<fn>,                                                                                                          \
+   kCount<fn>},
 #include "runtime/op/ScalarTable.inc"
 #undef DLC_SCALAR
 };
@@ -242,11 +265,18 @@ Scalar numberScalar(StageBuilder &s, const Number &n, Value value, DType to, Sca
 /// Ops whose semantics are not a scalar dag of the record but still one expression a point.
 enum class Special { None, Cast, Copy, Clone, Fill, Triangle, Arange, ArangeFloat, Eye, SelectScatter };
 Special specialOf(const OpInfo &info) {
-  static const llvm::StringMap<Special> kSpecial = {
-      {"cast", Special::Cast},     {"copy", Special::Copy},     {"clone", Special::Clone},     {"full", Special::Fill},
-      {"fill", Special::Fill},     {"full_like", Special::Fill}, {"tril", Special::Triangle}, {"triu", Special::Triangle},
-      {"eye", Special::Eye},       {"arange", Special::Arange}, {"arange_float", Special::ArangeFloat},
-      {"select_scatter", Special::SelectScatter}};
+  static const llvm::StringMap<Special> kSpecial = {{"cast", Special::Cast},
+                                                    {"copy", Special::Copy},
+                                                    {"clone", Special::Clone},
+                                                    {"full", Special::Fill},
+                                                    {"fill", Special::Fill},
+                                                    {"full_like", Special::Fill},
+                                                    {"tril", Special::Triangle},
+                                                    {"triu", Special::Triangle},
+                                                    {"eye", Special::Eye},
+                                                    {"arange", Special::Arange},
+                                                    {"arange_float", Special::ArangeFloat},
+                                                    {"select_scatter", Special::SelectScatter}};
   return kSpecial.lookup(info.name);
 }
 
@@ -270,10 +300,15 @@ Scalar emitSpecial(Operation *op, const OpInfo &info, ScalarContext &c) {
     int64_t diagonal = op->getAttrOfType<IntegerAttr>("diagonal").getInt();
     unsigned rank = static_cast<unsigned>(cast<RankedTensorType>(op->getResult(0).getType()).getRank());
     Scalar row{c.index(rank - 2), DType::I64}, column{c.index(rank - 1), DType::I64};
-    Scalar limit = diagonal ? primScalar(s, "add", {row, constantScalar(s, DType::I64, static_cast<double>(diagonal))}) : row;
+    Scalar limit =
+        diagonal ? primScalar(s, "add", {row, constantScalar(s, DType::I64, static_cast<double>(diagonal))}) : row;
     Scalar keep = primScalar(s, StringRef(info.name) == "tril" ? "le" : "ge", {column, limit});
     Scalar x = c.read(op->getOperand(0));
-    return convertScalar(s, primScalar(s, "select", {keep, convertScalar(s, x, computeType(result)), constantScalar(s, computeType(result), 0)}), result);
+    return convertScalar(
+        s,
+        primScalar(s, "select",
+                   {keep, convertScalar(s, x, computeType(result)), constantScalar(s, computeType(result), 0)}),
+        result);
   }
   case Special::Arange: {
     auto bound = [&](StringRef name) { return Scalar{c.size(*c.symbols.dim(operands[name])), DType::I64}; };
@@ -281,7 +316,9 @@ Scalar emitSpecial(Operation *op, const OpInfo &info, ScalarContext &c) {
     return convertScalar(s, primScalar(s, "add", {bound("start"), x}), result);
   }
   case Special::ArangeFloat: {
-    auto attribute = [&](StringRef name) { return constantScalar(s, DType::F64, op->getAttrOfType<FloatAttr>(name).getValueAsDouble()); };
+    auto attribute = [&](StringRef name) {
+      return constantScalar(s, DType::F64, op->getAttrOfType<FloatAttr>(name).getValueAsDouble());
+    };
     Scalar x = primScalar(s, "mul", {convertScalar(s, {c.index(0), DType::I64}, DType::F64), attribute("step")});
     return convertScalar(s, primScalar(s, "add", {attribute("start"), x}), result);
   }
@@ -293,7 +330,8 @@ Scalar emitSpecial(Operation *op, const OpInfo &info, ScalarContext &c) {
     if (at.isConst() && at.value() < 0)
       at += c.symbols.sizes(op->getResult(0))[d];
     Scalar here = primScalar(s, "eq", {{c.index(d), DType::I64}, {c.size(at), DType::I64}});
-    Scalar base = convertScalar(s, c.read(operands["self"]), computeType(result)), src = convertScalar(s, c.read(operands["src"]), computeType(result));
+    Scalar base = convertScalar(s, c.read(operands["self"]), computeType(result)),
+           src = convertScalar(s, c.read(operands["src"]), computeType(result));
     return convertScalar(s, primScalar(s, "select", {here, src, base}), result);
   }
   case Special::Eye: {

@@ -49,7 +49,8 @@ private:
       return op->emitError(e.what());
     }
     for (size_t i = 0; i < results.size() && i < op->getNumResults(); ++i) {
-      if (results[i] && results[i].getType() != op->getResult(static_cast<unsigned>(i)).getType() && !op->getResult(static_cast<unsigned>(i)).use_empty())
+      if (results[i] && results[i].getType() != op->getResult(static_cast<unsigned>(i)).getType() &&
+          !op->getResult(static_cast<unsigned>(i)).use_empty())
         return op->emitError("its rule gives ") << results[i].getType() << " for result " << i;
       if (results[i])
         op->getResult(static_cast<unsigned>(i)).replaceAllUsesWith(results[i]);

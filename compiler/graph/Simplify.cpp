@@ -75,13 +75,13 @@ private:
     if (name == "detach" || name == "view" || name == "expand" || name == "squeeze")
       return op->getOperand(0);
     const Layout &in = layouts_.of(op->getOperand(0)), &out = layouts_.of(op->getResult(0));
-    bool equal = out.root == in.root && out.root != op->getResult(0) && same(out.sizes, in.sizes) && same(out.strides, in.strides) &&
-                 out.offset.same(in.offset);
+    bool equal = out.root == in.root && out.root != op->getResult(0) && same(out.sizes, in.sizes) &&
+                 same(out.strides, in.strides) && out.offset.same(in.offset);
     return equal ? op->getOperand(0) : Value();
   }
 
-  /// Joining the leading dims of a matrix whose last two are swapped: join first, so that the copy that joining may take
-  /// is not a transposition as well.
+  /// Joining the leading dims of a matrix whose last two are swapped: join first, so that the copy that joining may
+  /// take is not a transposition as well.
   Value viewOfTransposed(Operation *op) {
     Operation *inner = op->getOperand(0).getDefiningOp();
     Dims out = symbols_.sizes(op->getResult(0)), in = symbols_.sizes(op->getOperand(0));
@@ -93,7 +93,8 @@ private:
       return static_cast<size_t>(d < 0 ? d + static_cast<int64_t>(rank) : d);
     };
     size_t a = wrapped("dim0"), b = wrapped("dim1");
-    if (std::min(a, b) != rank - 2 || std::max(a, b) != rank - 1 || !out[last - 1].same(in[rank - 1]) || !out[last - 2].same(in[rank - 2]))
+    if (std::min(a, b) != rank - 2 || std::max(a, b) != rank - 1 || !out[last - 1].same(in[rank - 1]) ||
+        !out[last - 2].same(in[rank - 2]))
       return {};
     Dims swapped = out;
     std::swap(swapped[last - 1], swapped[last - 2]);
@@ -144,7 +145,8 @@ private:
   /// cast(cast(x, wider), original): exact when every value of the original has an equal in the wider type.
   Value widenedAndBack(Operation *op) {
     Operation *inner = op->getOperand(0).getDefiningOp();
-    if (!inner || inner->getName().getStringRef() != "dlc.cast" || inner->getOperand(0).getType() != op->getResult(0).getType())
+    if (!inner || inner->getName().getStringRef() != "dlc.cast" ||
+        inner->getOperand(0).getType() != op->getResult(0).getType())
       return {};
     DType from = dtypeOf(inner->getOperand(0)), wide = dtypeOf(inner->getResult(0));
     return holds(wide, from) ? inner->getOperand(0) : Value();
@@ -152,7 +154,8 @@ private:
 
   static bool holds(DType wide, DType narrow) {
     if (isFloat(narrow) != isFloat(wide))
-      return !isFloat(narrow) && (wide == DType::F64 ? itemSize(narrow) <= 4 : wide == DType::F32 && itemSize(narrow) <= 2);
+      return !isFloat(narrow) &&
+             (wide == DType::F64 ? itemSize(narrow) <= 4 : wide == DType::F32 && itemSize(narrow) <= 2);
     if (isFloat(narrow))
       return wide == DType::F64 || (wide == DType::F32 && itemSize(narrow) == 2);
     if (narrow == DType::Bool)
@@ -225,7 +228,8 @@ private:
         for (size_t j = 0; j < dims.size(); ++j)
           if (j != i)
             dense *= dims[j].second;
-        bool covers = dims[i].first.same(dense) || (dims[i].first.isConst() && dense.isConst() && dims[i].first.value() >= span(dims, i));
+        bool covers = dims[i].first.same(dense) ||
+                      (dims[i].first.isConst() && dense.isConst() && dims[i].first.value() >= span(dims, i));
         if (covers) {
           dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(i));
           peeled = true;
@@ -292,7 +296,9 @@ class SimplifyPass : public PassWrapper<SimplifyPass, OperationPass<func::FuncOp
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SimplifyPass)
   StringRef getArgument() const final { return "dlc-simplify"; }
-  StringRef getDescription() const final { return "Exact identities, views of views, scatter and gather pairs, common and dead ops"; }
+  StringRef getDescription() const final {
+    return "Exact identities, views of views, scatter and gather pairs, common and dead ops";
+  }
   void getDependentDialects(DialectRegistry &registry) const override { registry.insert<ir::DlcDialect>(); }
   void runOnOperation() override {
     func::FuncOp func = getOperation();

@@ -72,7 +72,8 @@ private:
       Result r{v, donated ? static_cast<int32_t>(donated.getInt()) : -1, 0, false};
       const Layout &layout = layouts_.of(v);
       Operation *def = v.getDefiningOp();
-      r.direct = def && layout.root == v && !buffers_.count(v) && (r.donated < 0 || mayWriteEarly(v, r.donated, lastFailing));
+      r.direct =
+          def && layout.root == v && !buffers_.count(v) && (r.donated < 0 || mayWriteEarly(v, r.donated, lastFailing));
       if (r.donated >= 0) {
         const Layout &input = layouts_.of(inputs_[r.donated]);
         r.buffer = b_.addOutput(dtypeOf(v), input.sizes, input.strides, r.donated);
@@ -91,8 +92,8 @@ private:
     }
   }
 
-  /// Whether `v` may be computed right in the memory of an input: nobody reads the old value afterwards, the step itself
-  /// only at the point it writes, and nothing can fail any more.
+  /// Whether `v` may be computed right in the memory of an input: nobody reads the old value afterwards, the step
+  /// itself only at the point it writes, and nothing can fail any more.
   bool mayWriteEarly(Value v, int32_t donated, int64_t lastFailing) {
     BlockArgument input = cast<BlockArgument>(inputs_[donated]);
     if (func_.getArgAttr(input.getArgNumber(), "dlc.shared"))
@@ -130,8 +131,8 @@ private:
     for (int64_t i = 0; i + 1 < pairs.size(); i += 2) {
       // Fusion knows that layouts agree, lowering that the loops allow it.
       std::pair<uint32_t, uint32_t> buffers(pairs[i], numInputs + pairs[i + 1]);
-      if (op->getOperand(static_cast<unsigned>(pairs[i])) == v && op->getResult(static_cast<unsigned>(pairs[i + 1])) == result &&
-          llvm::is_contained(info.mayShare, buffers))
+      if (op->getOperand(static_cast<unsigned>(pairs[i])) == v &&
+          op->getResult(static_cast<unsigned>(pairs[i + 1])) == result && llvm::is_contained(info.mayShare, buffers))
         return true;
     }
     return false;
@@ -260,10 +261,12 @@ private:
       ints[positions[static_cast<int64_t>(i)]] =
           planNumber(numbers[i], isa<FloatType>(numbers[i].getType()) ? Category::Float : Category::Int);
     DLC_CHECK(kernel.info.numBufs == buffers.size() + 1 && kernel.info.numInts == ints.size(), name.str(), " takes ",
-              kernel.info.numBufs, " buffers and ", kernel.info.numInts, " integers, the launch has ", buffers.size(), " and ", ints.size());
+              kernel.info.numBufs, " buffers and ", kernel.info.numInts, " integers, the launch has ", buffers.size(),
+              " and ", ints.size());
     Dim extent = productOf(kernel.info.parallelDims, values), points = productOf(kernel.info.domainDims, values);
     int64_t perPoint = std::max<int64_t>(1, static_cast<int64_t>(kernel.info.nsPerPoint * 16));
-    b_.addKernel(kernel.fn, Span<const uint32_t>(buffers), Span<const PlanInt>(ints), extent, points * Dim(perPoint), std::move(info));
+    b_.addKernel(kernel.fn, Span<const uint32_t>(buffers), Span<const PlanInt>(ints), extent, points * Dim(perPoint),
+                 std::move(info));
     if (launched_.insert(name).second) {
       ++stats_.distinctKernels;
       code_.push_back(kernel.code);
@@ -355,7 +358,8 @@ private:
   }
 
   /// The new value of a mutated operand starts as a copy of the old one.
-  DenseMap<Value, uint32_t> copyMutated(Operation *op, const OpInfo &info, const OperandRanges &ranges, StepInfo &step) {
+  DenseMap<Value, uint32_t> copyMutated(Operation *op, const OpInfo &info, const OperandRanges &ranges,
+                                        StepInfo &step) {
     DenseMap<Value, uint32_t> to;
     unsigned next = static_cast<unsigned>(info.results.size());
     for (size_t p = 0; p < info.params.size(); ++p)
@@ -423,7 +427,8 @@ private:
 
 } // namespace
 
-std::shared_ptr<LaunchPlan> buildPlan(func::FuncOp func, const llvm::StringMap<CompiledKernel> &kernels, ExecutableStats &stats) {
+std::shared_ptr<LaunchPlan> buildPlan(func::FuncOp func, const llvm::StringMap<CompiledKernel> &kernels,
+                                      ExecutableStats &stats) {
   return PlanMaker(func, kernels, stats).run();
 }
 

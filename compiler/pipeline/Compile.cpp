@@ -51,7 +51,8 @@ public:
   std::shared_ptr<Executable> run() {
     auto start = std::chrono::steady_clock::now();
     func::FuncOp func = module_.lookupSymbol<func::FuncOp>("main");
-    DLC_REQUIRE(func && !func.isDeclaration(), Value, "the module has no function @main with a body\nDefine func.func @main.");
+    DLC_REQUIRE(func && !func.isDeclaration(), Value,
+                "the module has no function @main with a body\nDefine func.func @main.");
     phase("captured", [&] { verifyPhase(module_, "captured"); });
     for (StringRef name : {"simplified", "fused", "scheduled"})
       phase(name, [&] { runPhase(module_, name, options_); });
@@ -59,7 +60,8 @@ public:
       dumpCode();
     std::shared_ptr<Executable> result;
     phase("binary", [&] {
-      std::shared_ptr<LaunchPlan> plan = buildPlan(module_.lookupSymbol<func::FuncOp>("main"), compileKernels(), stats_);
+      std::shared_ptr<LaunchPlan> plan =
+          buildPlan(module_.lookupSymbol<func::FuncOp>("main"), compileKernels(), stats_);
       Symbols symbols(func);
       std::vector<int64_t> hints = symbols.hints().vec();
       stats_.arenaBytes = static_cast<int64_t>(plan->arenaBytes(Ints(hints)));
@@ -76,12 +78,16 @@ private:
     try {
       body();
       if (logEnabled("compile_time"))
-        logLine("compile_time", str(options_.name, ": ", name.str(), " ",
-                                    std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(), " ms"));
+        logLine("compile_time",
+                str(options_.name, ": ", name.str(), " ",
+                    std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(),
+                    " ms"));
     } catch (const Error &e) {
       std::string where = options_.dumpDir.empty() ? ObjectCache::defaultDirectory() : options_.dumpDir;
-      std::string file = writeFile(where, name_ + "-before-" + name + ".mlir", before.empty() ? textOf(module_) : before);
-      fail(ErrorKind::Internal, e.what(), "\nRepeat with: ", name == "binary" ? "dlc-run " : "dlc-opt --phase-" + name.str() + " ",
+      std::string file =
+          writeFile(where, name_ + "-before-" + name + ".mlir", before.empty() ? textOf(module_) : before);
+      fail(ErrorKind::Internal, e.what(),
+           "\nRepeat with: ", name == "binary" ? "dlc-run " : "dlc-opt --phase-" + name.str() + " ",
            file.empty() ? "<the module>" : file);
     }
     dump(name, name == "binary" ? "s" : "mlir", name == "binary" ? StringRef(assembly_) : StringRef(textOf(module_)));
@@ -97,7 +103,8 @@ private:
   }
 
   std::vector<ir::kernel::FuncOp> kernels() {
-    return std::vector<ir::kernel::FuncOp>(module_.getOps<ir::kernel::FuncOp>().begin(), module_.getOps<ir::kernel::FuncOp>().end());
+    return std::vector<ir::kernel::FuncOp>(module_.getOps<ir::kernel::FuncOp>().begin(),
+                                           module_.getOps<ir::kernel::FuncOp>().end());
   }
 
   llvm::StringMap<CompiledKernel> compileKernels() {

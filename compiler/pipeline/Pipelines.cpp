@@ -26,7 +26,7 @@ void addPasses(OpPassManager &pm, StringRef phase, const CompileOptions &options
   if (phase == "simplified") {
     pm.addNestedPass<func::FuncOp>(createSimplifyPass());
     pm.addNestedPass<func::FuncOp>(createDecomposePass());
-    pm.addNestedPass<func::FuncOp>(createSimplifyPass());    // what rules leave: casts, identities, repeated ops
+    pm.addNestedPass<func::FuncOp>(createSimplifyPass()); // what rules leave: casts, identities, repeated ops
     pm.addNestedPass<func::FuncOp>(createPushViewsPass());
     pm.addNestedPass<func::FuncOp>(createMaterializePass()); // last: simplification would undo its copies
   } else if (phase == "fused") {

@@ -21,7 +21,8 @@ void copyStrided(char *to, const int64_t *toStrides, const char *from, const int
     std::memcpy(to, from, item);
     return;
   }
-  int64_t n = sizes[0], ts = toStrides[0] * static_cast<int64_t>(item), fs = fromStrides[0] * static_cast<int64_t>(item);
+  int64_t n = sizes[0], ts = toStrides[0] * static_cast<int64_t>(item),
+          fs = fromStrides[0] * static_cast<int64_t>(item);
   if (rank == 1 && toStrides[0] == 1 && fromStrides[0] == 1) {
     std::memcpy(to, from, static_cast<size_t>(n) * item);
     return;
@@ -103,7 +104,8 @@ std::shared_ptr<const LaunchPlan::Shape> LaunchPlan::makeShape(Ints symbols) con
     s->layouts.push_back({evalAll(b.sizes), evalAll(b.strides), evaluate(b.offset, symbols)});
   for (const PlanInt &i : ints_) {
     int64_t value = i.number >= 0 ? 0 : evaluate(i.dim, symbols);
-    s->ints.push_back(i.number < 0 && i.category == Category::Float ? Number(static_cast<double>(value)).rawBits() : value);
+    s->ints.push_back(i.number < 0 && i.category == Category::Float ? Number(static_cast<double>(value)).rawBits()
+                                                                    : value);
   }
   for (const Range &r : ranges_) {
     int64_t extent = evaluate(r.extent, symbols), cost = evaluate(r.cost, symbols);
@@ -195,7 +197,8 @@ std::unique_ptr<LaunchPlan::Context> LaunchPlan::makeContext(std::shared_ptr<con
       c->tensors.push_back(Tensor::viewOf(c->arena, Ints(l.sizes), Ints(l.strides), at + l.offset, b.dtype));
     } else if (b.kind == BufferKind::Constant) {
       const Tensor &t = constants_[b.index];
-      c->tensors.push_back(Tensor::viewOf(t.storageRef(), Ints(l.sizes), Ints(l.strides), t.offset() + l.offset, b.dtype));
+      c->tensors.push_back(
+          Tensor::viewOf(t.storageRef(), Ints(l.sizes), Ints(l.strides), t.offset() + l.offset, b.dtype));
     } else if (b.isView) {
       c->tensors.push_back(Tensor::viewOf(c->arena, Ints(l.sizes), Ints(l.strides), 0, b.dtype));
     } else {
@@ -213,12 +216,13 @@ void LaunchPlan::checkInput(size_t k, const Tensor &t, const Shape &shape) const
   bool ok = t.defined() && t.dtype() == b.dtype && t.sizes() == l.sizes;
   for (size_t d = 0; ok && d < l.sizes.size(); ++d)
     ok = l.sizes[d] <= 1 || t.strides()[d] == l.strides[d] || t.numel() == 0;
-  DLC_CHECK(ok, "compiled graph: input ", k, " is ", t.defined() ? describe(t) : std::string("undefined"), " with strides ",
-            t.defined() ? listStr(t.strides()) : std::string("-"), ", compiled for ", nameOf(b.dtype), listStr(l.sizes),
-            " with strides ", listStr(l.strides));
+  DLC_CHECK(ok, "compiled graph: input ", k, " is ", t.defined() ? describe(t) : std::string("undefined"),
+            " with strides ", t.defined() ? listStr(t.strides()) : std::string("-"), ", compiled for ", nameOf(b.dtype),
+            listStr(l.sizes), " with strides ", listStr(l.strides));
 }
 
-void LaunchPlan::bind(Context &c, Span<const Tensor> inputs, Span<const Number> numbers, std::vector<Tensor> &outputs) const {
+void LaunchPlan::bind(Context &c, Span<const Tensor> inputs, Span<const Number> numbers,
+                      std::vector<Tensor> &outputs) const {
   const Shape &shape = *c.shape;
   DLC_CHECK(inputs.size() == inputs_.size(), "compiled graph: ", inputs.size(), " inputs for ", inputs_.size());
   for (size_t k = 0; k < inputs_.size(); ++k) {
@@ -230,8 +234,9 @@ void LaunchPlan::bind(Context &c, Span<const Tensor> inputs, Span<const Number> 
   outputs.reserve(outputs_.size());
   for (const Output &o : outputs_) {
     const Shape::Layout &l = shape.layouts[o.buffer];
-    outputs.push_back(o.donatedInput >= 0 ? inputs[o.donatedInput]
-                                          : Tensor::emptyStrided(Ints(l.sizes), Ints(l.strides), buffers_[o.buffer].dtype));
+    outputs.push_back(o.donatedInput >= 0
+                          ? inputs[o.donatedInput]
+                          : Tensor::emptyStrided(Ints(l.sizes), Ints(l.strides), buffers_[o.buffer].dtype));
     c.roots[o.buffer] = outputs.back();
     c.bases[o.buffer] = outputs.back().dataAs<char>();
   }
@@ -251,7 +256,8 @@ void LaunchPlan::bind(Context &c, Span<const Tensor> inputs, Span<const Number> 
     c.tensors[t].impl()->offset = root.offset() + shape.layouts[tensorSlots_[t]].offset;
   }
   for (const NumberPatch &p : numberPatches_) {
-    DLC_CHECK(static_cast<size_t>(p.number) < numbers.size(), "compiled graph: number operand ", p.number, " is missing");
+    DLC_CHECK(static_cast<size_t>(p.number) < numbers.size(), "compiled graph: number operand ", p.number,
+              " is missing");
     const Number &n = numbers[p.number];
     c.ints[p.at] = p.category == Category::Float ? Number(n.toDouble()).rawBits() : n.toInt();
   }

@@ -25,8 +25,8 @@ public:
 /// A value of a step's integer list: an expression of the symbols, or a number operand of the graph.
 struct PlanInt {
   Dim dim;
-  int32_t number = -1;                 ///< number operand, or -1
-  Category category = Category::Int;   ///< what the operand is converted to; floats travel bit-cast
+  int32_t number = -1;               ///< number operand, or -1
+  Category category = Category::Int; ///< what the operand is converted to; floats travel bit-cast
   static PlanInt of(Dim d) { return {d, -1, Category::Int}; }
   static PlanInt ofFloat(double v);
   /// The expression's value as a double.
@@ -38,16 +38,16 @@ enum class StepKind : uint8_t { Kernel, Call, Copy, Fill, Check };
 
 /// One step as it is executed.
 struct PlanStep {
-  const void *fn;     ///< CompiledKernel or PlanCall
-  uint32_t slot0;     ///< first pointer (Kernel), tensor (Call) or buffer (Copy, Fill)
-  uint32_t int0;      ///< first integer
+  const void *fn; ///< CompiledKernel or PlanCall
+  uint32_t slot0; ///< first pointer (Kernel), tensor (Call) or buffer (Copy, Fill)
+  uint32_t int0;  ///< first integer
   uint16_t numSlots;
   uint16_t numInts;
   StepKind kind;
-  uint8_t mayFail;    ///< can set the error slot or throw
-  uint16_t isFloat;   ///< Fill: the value is a bit-cast double
-  uint32_t info;      ///< index in infos()
-  uint32_t extra;     ///< index of the parallel range (Kernel), source buffer (Copy)
+  uint8_t mayFail;  ///< can set the error slot or throw
+  uint16_t isFloat; ///< Fill: the value is a bit-cast double
+  uint32_t info;    ///< index in infos()
+  uint32_t extra;   ///< index of the parallel range (Kernel), source buffer (Copy)
 };
 static_assert(sizeof(PlanStep) == 32, "two steps fill a cache line");
 
@@ -71,10 +71,10 @@ struct PlanBuffer {
   BufferKind kind;
   DType dtype;
   bool isView;
-  uint32_t root;      ///< index of the root buffer, itself for roots
-  uint32_t index;     ///< of the root: which input, output, constant
+  uint32_t root;  ///< index of the root buffer, itself for roots
+  uint32_t index; ///< of the root: which input, output, constant
   Dims sizes, strides;
-  Dim offset;         ///< in elements from the root's first element
+  Dim offset; ///< in elements from the root's first element
 };
 
 class LaunchPlan {
@@ -137,8 +137,8 @@ private:
   std::vector<uint32_t> inputs_;
   std::vector<Output> outputs_;
   std::vector<Tensor> constants_;
-  std::vector<uint32_t> slots_;        // buffer of each pointer
-  std::vector<uint32_t> tensorSlots_;  // buffer of each tensor of a call
+  std::vector<uint32_t> slots_;               // buffer of each pointer
+  std::vector<uint32_t> tensorSlots_;         // buffer of each tensor of a call
   std::vector<uint32_t> ioSlots_, ioTensors_; // those bound on every call
   std::vector<PlanInt> ints_;
   std::vector<NumberPatch> numberPatches_;
@@ -169,7 +169,8 @@ public:
   const PlanBuffer &buffer(uint32_t id) const;
 
   /// `extent`: points of the parallel range; `cost`: estimated sixteenths of a nanosecond of the whole step.
-  void addKernel(CompiledKernel fn, Span<const uint32_t> buffers, Span<const PlanInt> ints, Dim extent, Dim cost, StepInfo info);
+  void addKernel(CompiledKernel fn, Span<const uint32_t> buffers, Span<const PlanInt> ints, Dim extent, Dim cost,
+                 StepInfo info);
   void addCall(std::unique_ptr<PlanCall> call, Span<const uint32_t> buffers, Span<const PlanInt> ints, StepInfo info);
   void addCopy(uint32_t to, uint32_t from, StepInfo info);
   void addFill(uint32_t to, const Number &value, StepInfo info);
@@ -177,7 +178,8 @@ public:
   std::shared_ptr<LaunchPlan> finish();
 
 private:
-  void pushStep(StepKind kind, const void *fn, uint32_t slot0, size_t numSlots, Span<const PlanInt> ints, StepInfo info);
+  void pushStep(StepKind kind, const void *fn, uint32_t slot0, size_t numSlots, Span<const PlanInt> ints,
+                StepInfo info);
   uint32_t pushBuffer(PlanBuffer b);
   void insertCheck();
   void computeLifetimes();

@@ -59,12 +59,20 @@ uint32_t LaunchPlanBuilder::addView(uint32_t of, Dims sizes, Dims strides, Dim o
   return pushBuffer(std::move(b));
 }
 
-void LaunchPlanBuilder::pushStep(StepKind kind, const void *fn, uint32_t slot0, size_t numSlots, Span<const PlanInt> ints,
-                                 StepInfo info) {
+void LaunchPlanBuilder::pushStep(StepKind kind, const void *fn, uint32_t slot0, size_t numSlots,
+                                 Span<const PlanInt> ints, StepInfo info) {
   LaunchPlan &p = *plan_;
   DLC_CHECK(numSlots < UINT16_MAX && ints.size() < 250, info.name, " has too many operands");
-  PlanStep s = {fn, slot0, static_cast<uint32_t>(p.ints_.size()), static_cast<uint16_t>(numSlots),
-                static_cast<uint16_t>(ints.size()), kind, info.mayFail, 0, static_cast<uint32_t>(p.infos_.size()), 0};
+  PlanStep s = {fn,
+                slot0,
+                static_cast<uint32_t>(p.ints_.size()),
+                static_cast<uint16_t>(numSlots),
+                static_cast<uint16_t>(ints.size()),
+                kind,
+                info.mayFail,
+                0,
+                static_cast<uint32_t>(p.infos_.size()),
+                0};
   for (const PlanInt &i : ints) {
     if (i.number >= 0)
       p.numberPatches_.push_back({static_cast<uint32_t>(p.ints_.size()), i.number, i.category});
@@ -76,8 +84,8 @@ void LaunchPlanBuilder::pushStep(StepKind kind, const void *fn, uint32_t slot0, 
 
 static bool isBoundPerCall(const PlanBuffer &b) { return b.kind == BufferKind::Input || b.kind == BufferKind::Output; }
 
-void LaunchPlanBuilder::addKernel(CompiledKernel fn, Span<const uint32_t> buffers, Span<const PlanInt> ints, Dim extent, Dim cost,
-                                  StepInfo info) {
+void LaunchPlanBuilder::addKernel(CompiledKernel fn, Span<const uint32_t> buffers, Span<const PlanInt> ints, Dim extent,
+                                  Dim cost, StepInfo info) {
   LaunchPlan &p = *plan_;
   uint32_t slot0 = static_cast<uint32_t>(p.slots_.size());
   for (uint32_t b : buffers) {
@@ -140,7 +148,8 @@ void LaunchPlanBuilder::insertCheck() {
       afterFail = i + 1;
   if (afterFail == 0)
     return;
-  DLC_CHECK(afterFail <= firstCommit, "a step that may fail follows a write to an input: ", p.infos_[p.steps_[afterFail - 1].info].name);
+  DLC_CHECK(afterFail <= firstCommit,
+            "a step that may fail follows a write to an input: ", p.infos_[p.steps_[afterFail - 1].info].name);
   PlanStep check = {};
   check.kind = StepKind::Check;
   p.steps_.insert(p.steps_.begin() + static_cast<std::ptrdiff_t>(afterFail), check);

@@ -23,17 +23,17 @@ struct LaunchPlan::Shape {
   std::vector<int64_t> ints;         // number operands are 0 here
   std::vector<Split> splits;         // of each parallel range
   size_t arenaBytes = 0;
-  std::unique_ptr<StepTuner> tuner;  // which steps use the pool
+  std::unique_ptr<StepTuner> tuner; // which steps use the pool
 };
 
 /// What one running call owns; kept for the next call of the same shape.
 struct LaunchPlan::Context {
   std::shared_ptr<const Shape> shape;
   Ref<Storage> arena;
-  std::vector<void *> pointers;  // of each slot; those of arena and constants are set once
-  std::vector<Tensor> tensors;   // of each tensor slot
-  std::vector<char *> bases;     // first element of each root
-  std::vector<Tensor> roots;     // inputs and outputs while running, constants
+  std::vector<void *> pointers; // of each slot; those of arena and constants are set once
+  std::vector<Tensor> tensors;  // of each tensor slot
+  std::vector<char *> bases;    // first element of each root
+  std::vector<Tensor> roots;    // inputs and outputs while running, constants
   std::vector<int64_t> ints;
   int64_t error = 0;
 };

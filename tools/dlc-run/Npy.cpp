@@ -13,12 +13,14 @@ Tensor readNpy(const std::string &path) {
   std::ifstream in(path, std::ios::binary);
   char magic[10] = {};
   in.read(magic, sizeof magic);
-  DLC_REQUIRE(in && !std::memcmp(magic, "\x93NUMPY\x01", 7), Value, path, ": not a version 1 .npy file\nSave it with numpy.save.");
+  DLC_REQUIRE(in && !std::memcmp(magic, "\x93NUMPY\x01", 7), Value, path,
+              ": not a version 1 .npy file\nSave it with numpy.save.");
   uint16_t length;
   std::memcpy(&length, magic + 8, 2);
   std::string header(length, ' ');
   in.read(header.data(), length);
-  DLC_REQUIRE(header.find("'fortran_order': False") != std::string::npos, Value, path, ": not row-major\nSave a C-contiguous array.");
+  DLC_REQUIRE(header.find("'fortran_order': False") != std::string::npos, Value, path,
+              ": not row-major\nSave a C-contiguous array.");
   Sizes sizes;
   for (size_t at = header.find('(') + 1; at < header.size() && header[at] != ')';) {
     if (std::isdigit(static_cast<unsigned char>(header[at]))) {
@@ -58,7 +60,8 @@ void writeNpy(const std::string &path, const Tensor &t) {
   out.write("\x93NUMPY\x01\x00", 8);
   out.write(reinterpret_cast<const char *>(&length), 2);
   out << header;
-  out.write(t.dataAs<char>(), static_cast<std::streamsize>(t.numel()) * static_cast<std::streamsize>(itemSize(t.dtype())));
+  out.write(t.dataAs<char>(),
+            static_cast<std::streamsize>(t.numel()) * static_cast<std::streamsize>(itemSize(t.dtype())));
 }
 
 } // namespace dlc

@@ -1,5 +1,5 @@
-// Compiles @main of a .mlir file and runs it on random or given data: prints results, compares with the eager kernels run
-// op by op, counts steps, measures.
+// Compiles @main of a .mlir file and runs it on random or given data: prints results, compares with the eager kernels
+// run op by op, counts steps, measures.
 #include "Npy.h"
 #include "compiler/graph/Layouts.h"
 #include "compiler/pipeline/Pipelines.h"
@@ -20,8 +20,10 @@ namespace cl = llvm::cl;
 
 static cl::opt<std::string> file(cl::Positional, cl::desc("<file.mlir>"), cl::init("-"));
 static cl::list<std::string> npys("input", cl::desc("index=file.npy: data of an input"));
-static cl::list<int64_t> symbolValues("symbols", cl::CommaSeparated, cl::desc("values of the symbols (default: the hints)"));
-static cl::list<double> numberValues("numbers", cl::CommaSeparated, cl::desc("values of the number operands (default: 0.5, 1)"));
+static cl::list<int64_t> symbolValues("symbols", cl::CommaSeparated,
+                                      cl::desc("values of the symbols (default: the hints)"));
+static cl::list<double> numberValues("numbers", cl::CommaSeparated,
+                                     cl::desc("values of the number operands (default: 0.5, 1)"));
 static cl::opt<unsigned> seed("seed", cl::desc("of random inputs"), cl::init(0));
 static cl::opt<int64_t> intMax("int-max", cl::desc("random integers are below this"), cl::init(4));
 static cl::opt<bool> compare("compare", cl::desc("compare with the eager kernels op by op; exit 1 on a difference"));
@@ -52,7 +54,8 @@ void fillRandom(const Tensor &t, std::mt19937 &rng) {
       static_cast<T *>(t.storage().data())[i] = Number(real(rng)).as<T>();
     if constexpr (std::is_integral_v<T>)
       for (int64_t i = 0; i < n; ++i)
-        static_cast<T *>(t.storage().data())[i] = static_cast<T>(rng() % static_cast<unsigned>(std::is_same_v<T, bool> ? 2 : intMax.getValue()));
+        static_cast<T *>(t.storage().data())[i] =
+            static_cast<T>(rng() % static_cast<unsigned>(std::is_same_v<T, bool> ? 2 : intMax.getValue()));
   });
 }
 
@@ -68,7 +71,9 @@ Data makeData(func::FuncOp func) {
       if (!arg.getType().isIndex()) {
         size_t k = d.numbers.size();
         double v = k < numberValues.size() ? numberValues[static_cast<unsigned>(k)] : arg.getType().isF64() ? 0.5 : 1;
-        d.numbers.push_back(arg.getType().isF64() ? Number(v) : arg.getType().isInteger(1) ? Number(v != 0) : Number(static_cast<int64_t>(v)));
+        d.numbers.push_back(arg.getType().isF64()        ? Number(v)
+                            : arg.getType().isInteger(1) ? Number(v != 0)
+                                                         : Number(static_cast<int64_t>(v)));
       }
       continue;
     }
@@ -86,7 +91,8 @@ Data makeData(func::FuncOp func) {
   }
   for (const std::string &text : npys) {
     size_t at = text.find('='), k = at == std::string::npos ? d.inputs.size() : std::stoul(text.substr(0, at));
-    DLC_REQUIRE(k < d.inputs.size(), Value, "--input ", text, ": want index=file.npy with an index below ", d.inputs.size());
+    DLC_REQUIRE(k < d.inputs.size(), Value, "--input ", text, ": want index=file.npy with an index below ",
+                d.inputs.size());
     d.inputs[k] = readNpy(text.substr(at + 1));
   }
   return d;
@@ -195,13 +201,15 @@ int run(ModuleOp module) {
   int worst = 0;
   if (compare) {
     std::vector<Tensor> expected;
-    compileReference(*reference)->run(Span<const Tensor>(original.inputs), Span<const Number>(d.numbers), Ints(d.symbols), expected);
+    compileReference(*reference)
+        ->run(Span<const Tensor>(original.inputs), Span<const Number>(d.numbers), Ints(d.symbols), expected);
     for (size_t k = 0; k < outs.size(); ++k) {
       double diff = difference(outs[k], expected[k]);
       bool ok = diff <= (isFloat(outs[k].dtype()) ? rtol.getValue() : 0);
       if (!ok)
         print(k, expected[k]);
-      llvm::outs() << "compare " << k << ": " << (ok ? "equal" : "DIFFERENT") << (diff == 0 ? ", every bit" : "") << '\n';
+      llvm::outs() << "compare " << k << ": " << (ok ? "equal" : "DIFFERENT") << (diff == 0 ? ", every bit" : "")
+                   << '\n';
       if (!ok)
         llvm::outs() << "difference " << diff << '\n';
       worst |= !ok;
@@ -214,7 +222,8 @@ int run(ModuleOp module) {
     for (int i = 0; i < repeat; ++i) {
       auto start = std::chrono::steady_clock::now();
       e->run(Span<const Tensor>(d.inputs), Span<const Number>(d.numbers), Ints(d.symbols), outs);
-      best = std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+      best =
+          std::min(best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
     }
     llvm::outs() << "best of " << repeat << ": " << llvm::format("%.2f", best) << " us; compiled in "
                  << llvm::format("%.1f", e->stats().compileSeconds * 1e3) << " ms\n";

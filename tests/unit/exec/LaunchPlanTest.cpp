@@ -76,7 +76,8 @@ TEST(MemoryPlan, RandomLifetimesAreDisjoint) {
       sum += (v[a].bytes + 63) / 64 * 64;
       for (size_t b = 0; b < a; ++b) {
         bool inTime = v[a].first <= v[b].last && v[b].first <= v[a].last;
-        bool inMemory = at[a] < at[b] + static_cast<int64_t>(v[b].bytes) && at[b] < at[a] + static_cast<int64_t>(v[a].bytes);
+        bool inMemory =
+            at[a] < at[b] + static_cast<int64_t>(v[b].bytes) && at[b] < at[a] + static_cast<int64_t>(v[a].bytes);
         EXPECT_FALSE(inTime && inMemory) << a << " and " << b;
       }
     }
