@@ -26,9 +26,9 @@ static LogicalResult setOrder(FuncOp func) {
       order.push_back(func.getDimName(dim));
   }
   SmallVector<NamedAttribute> fields{b.getNamedAttr("order", b.getArrayAttr(order))};
-  if (given)
-    if (Attribute gpu = given.getFields().get("gpu"))
-      fields.push_back(b.getNamedAttr("gpu", gpu));
+  for (const char *name : {"gpu", "place"})
+    if (Attribute field = given ? given.getFields().get(name) : Attribute())
+      fields.push_back(b.getNamedAttr(name, field));
   func.setScheduleAttr(ScheduleAttr::get(func.getContext(), b.getDictionaryAttr(fields)));
   return success();
 }

@@ -1,4 +1,5 @@
-// The texts of the device helpers.
+// The texts of the device helpers. They are inline rather than static: not every program uses all of a group, and
+// unused static functions are warnings.
 #include "compiler/cuda/CudaPrelude.h"
 
 namespace dlc::compiler {
@@ -7,13 +8,13 @@ static const char *textOf(CudaHelper helper) {
   switch (helper) {
   case CudaHelper::Raise:
     return R"(// The error slot keeps the largest code.
-static __device__ __forceinline__ void dlc_raise(long long *err, bool condition, long long code) {
+__device__ __forceinline__ void dlc_raise(long long *err, bool condition, long long code) {
   if (condition)
     atomicMax(err, code);
 }
 )";
   case CudaHelper::IntPow:
-    return R"(static __device__ long long dlc_ipow(long long base, long long exponent) {
+    return R"(__device__ inline long long dlc_ipow(long long base, long long exponent) {
   if (exponent < 0) {
     if (base == 1)
       return 1;
@@ -27,7 +28,7 @@ static __device__ __forceinline__ void dlc_raise(long long *err, bool condition,
 }
 )";
   case CudaHelper::Half:
-    return R"(static __device__ __forceinline__ float dlc_from_f16(unsigned short bits) {
+    return R"(__device__ __forceinline__ float dlc_from_f16(unsigned short bits) {
 #ifdef DLC_HOST_SHIM
   return dlc_shim_from_f16(bits);
 #else
@@ -36,7 +37,7 @@ static __device__ __forceinline__ void dlc_raise(long long *err, bool condition,
   return x;
 #endif
 }
-static __device__ __forceinline__ unsigned short dlc_to_f16(float x) {
+__device__ __forceinline__ unsigned short dlc_to_f16(float x) {
 #ifdef DLC_HOST_SHIM
   return dlc_shim_to_f16(x);
 #else
@@ -45,43 +46,43 @@ static __device__ __forceinline__ unsigned short dlc_to_f16(float x) {
   return bits;
 #endif
 }
-static __device__ __forceinline__ float dlc_round_f16(float x) { return dlc_from_f16(dlc_to_f16(x)); }
+__device__ __forceinline__ float dlc_round_f16(float x) { return dlc_from_f16(dlc_to_f16(x)); }
 )";
   case CudaHelper::BFloat:
-    return R"(static __device__ __forceinline__ float dlc_from_bf16(unsigned short bits) {
+    return R"(__device__ __forceinline__ float dlc_from_bf16(unsigned short bits) {
   return __int_as_float((int)((unsigned int)bits << 16));
 }
-static __device__ __forceinline__ unsigned short dlc_to_bf16(float x) {
+__device__ __forceinline__ unsigned short dlc_to_bf16(float x) {
   const unsigned int bits = (unsigned int)__float_as_int(x);
   const unsigned int rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   return (unsigned short)(x != x ? ((bits >> 16) & 0x8000u) | 0x7fc0u : rounded);
 }
-static __device__ __forceinline__ float dlc_round_bf16(float x) { return dlc_from_bf16(dlc_to_bf16(x)); }
+__device__ __forceinline__ float dlc_round_bf16(float x) { return dlc_from_bf16(dlc_to_bf16(x)); }
 )";
   case CudaHelper::SafeDivide:
     return R"(// Division and remainder of ints; a divisor of 0 counts as 1, and by -1 the result wraps.
-template <class T> static __device__ __forceinline__ T dlc_int_div(T x, T y) {
+template <class T> __device__ __forceinline__ T dlc_int_div(T x, T y) {
   return y == 0 ? x : y == (T)-1 && (T)-1 < 0 ? (T)(0ull - (unsigned long long)x) : (T)(x / y);
 }
-template <class T> static __device__ __forceinline__ T dlc_int_rem(T x, T y) {
+template <class T> __device__ __forceinline__ T dlc_int_rem(T x, T y) {
   return y == 0 || (y == (T)-1 && (T)-1 < 0) ? (T)0 : (T)(x % y);
 }
 )";
   case CudaHelper::FloorIndex:
     return R"(// Index arithmetic of affine maps for numerators that may be negative; y > 0.
-template <class T> static __device__ __forceinline__ T dlc_floor_div(T x, T y) {
+template <class T> __device__ __forceinline__ T dlc_floor_div(T x, T y) {
   return x >= 0 ? x / y : -((y - 1 - x) / y);
 }
-template <class T> static __device__ __forceinline__ T dlc_floor_mod(T x, T y) {
+template <class T> __device__ __forceinline__ T dlc_floor_mod(T x, T y) {
   return x - dlc_floor_div(x, y) * y;
 }
 )";
   case CudaHelper::IndexDivide:
     return R"(// Quotient and remainder of indices, which are not negative; y > 0.
-static __device__ __forceinline__ long long dlc_index_div(long long x, long long y) {
+__device__ __forceinline__ long long dlc_index_div(long long x, long long y) {
   return ((x | y) >> 31) == 0 ? (long long)((unsigned int)x / (unsigned int)y) : x / y;
 }
-static __device__ __forceinline__ long long dlc_index_mod(long long x, long long y) {
+__device__ __forceinline__ long long dlc_index_mod(long long x, long long y) {
   return ((x | y) >> 31) == 0 ? (long long)((unsigned int)x % (unsigned int)y) : x % y;
 }
 )";
@@ -152,7 +153,7 @@ template <> struct dlc_shuffle<bool> {
 )";
   case CudaHelper::RowReduce:
     return R"(// Joins x over the kTeam lanes of threadIdx.x; every lane gets the result.
-template <class Op, int kTeam, class T> static __device__ __forceinline__ T dlc_row_reduce(T x) {
+template <class Op, int kTeam, class T> __device__ __forceinline__ T dlc_row_reduce(T x) {
   for (int mask = (kTeam < 32 ? kTeam : 32) / 2; mask > 0; mask /= 2)
     x = Op::join(x, dlc_shuffle<T>::of(x, mask));
   if (kTeam > 32) {
@@ -170,7 +171,7 @@ template <class Op, int kTeam, class T> static __device__ __forceinline__ T dlc_
 )";
   case CudaHelper::ColumnReduce:
     return R"(// Joins x over the kTeam lanes of threadIdx.y for each of kUnits values of threadIdx.x; every lane gets the result.
-template <class Op, int kTeam, int kUnits, class T> static __device__ __forceinline__ T dlc_column_reduce(T x) {
+template <class Op, int kTeam, int kUnits, class T> __device__ __forceinline__ T dlc_column_reduce(T x) {
   __shared__ T partial[kTeam][kUnits];
   partial[threadIdx.y][threadIdx.x] = x;
   __syncthreads();

@@ -39,7 +39,7 @@ const CudaPrim *CudaPrims::use(std::string_view name, const std::vector<Kind> &k
     parameters = std::string("long long *") + scalar::TextBuilder::kErrorName + ", " + parameters;
   Entry entry;
   entry.prim = {function, result.kind, builder.raises()};
-  entry.text = std::string("static __device__ __forceinline__ ") + scalar::cppName(result.kind) + " " + function + "(" +
+  entry.text = std::string("__device__ __forceinline__ ") + scalar::cppName(result.kind) + " " + function + "(" +
                parameters + ") {\n" + builder.take({result}, "  ") + "  return " + result.name + ";\n}\n";
   return &entries_.emplace(function, std::move(entry)).first->second.prim;
 }

@@ -331,11 +331,23 @@ LogicalResult KernelText::print(std::string &text, CudaKernel &info) {
 //===--- Loops below the points ---===//
 
 void KernelText::printItems(ArrayRef<LoopItem> items) {
-  for (const LoopItem &item : items)
-    if (item.loop)
-      printNest(*item.loop);
-    else
+  for (unsigned i = 0; i < items.size();) {
+    if (items[i].loop) {
+      printNest(*items[i++].loop);
+      continue;
+    }
+    // All values before the first store: a store may go where a value that is still needed is kept or read from.
+    ArrayRef<LoopItem> run = items.drop_front(i).take_while([](const LoopItem &item) { return !item.loop; });
+    for (const LoopItem &item : run)
+      if (auto write = dyn_cast<WriteOp>(plan_.sinks[item.sink].op)) {
+        eval(write.getValue());
+        for (Value sym : write.getSyms())
+          eval(sym);
+      }
+    for (const LoopItem &item : run)
       printSink(item.sink);
+    i += run.size();
+  }
 }
 
 KernelText::Nest KernelText::nestOf(const LoopNode &node) {

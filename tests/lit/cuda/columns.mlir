@@ -1,7 +1,7 @@
 // RUN: dlc-translate --emit-cuda %s | FileCheck %s
 
 // Sum down the rows: 32 columns a block, 8 lanes a column, joined through shared memory.
-// CHECK: template <class Op, int kTeam, int kUnits, class T> static __device__ __forceinline__ T dlc_column_reduce(T x)
+// CHECK: template <class Op, int kTeam, int kUnits, class T> __device__ __forceinline__ T dlc_column_reduce(T x)
 // CHECK: void __launch_bounds__(256) k_colsum(
 // CHECK-NEXT: const int lane = threadIdx.y;
 // CHECK-NEXT: const int unit = threadIdx.x;

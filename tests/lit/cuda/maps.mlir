@@ -1,7 +1,7 @@
 // RUN: dlc-translate --emit-cuda %s | FileCheck %s
 
 // Elementwise with a broadcast row: one thread a point, 64-bit indices, rows by division.
-// CHECK-LABEL: static __device__ __forceinline__ float dlc_gelu_erf_f32(float a)
+// CHECK-LABEL: __device__ __forceinline__ float dlc_gelu_erf_f32(float a)
 // CHECK: extern "C" __global__ void __launch_bounds__(256) k_gelu_bias(const float *a0, const float *a1, float *a2, long long *err, long long a0_s0, long long a2_s0, long long a3, long long a4) {
 // CHECK: const long long [[N:v[0-9]+]] = a3 * a4;
 // CHECK-NEXT: for (long long p = (long long)blockIdx.x * 256 + threadIdx.x; p < [[N]]; p += (long long)gridDim.x * 256) {
@@ -84,6 +84,18 @@ kernel.func @accumulate_into(%x: memref<?xf32, strided<[1]>>, %y: memref<?xf32, 
     %1 = kernel.read %y[affine_map<(d0) -> (d0)>] : memref<?xf32, strided<[1]>> -> f32
     %2 = arith.addf %0, %1 : f32
     kernel.yield %2 : f32
+  }
+  kernel.write %s, %y[affine_map<(d0) -> (d0)>] : !kernel.val<f32, [i]>, memref<?xf32, strided<[1]>>
+}
+
+// The schedule's thread count.
+// CHECK: void __launch_bounds__(128) k_few_threads(
+// CHECK: (long long)blockIdx.x * 128 + threadIdx.x
+kernel.func @few_threads(%x: memref<?xf32, strided<[1]>>, %y: memref<?xf32, strided<[1]>>, %N: index,
+                         %err: memref<i64>) domain(i = %N) outs(%y) attributes {schedule = #kernel.schedule<gpu = {threads = 128}>} {
+  %s = kernel.map over(i) : !kernel.val<f32, [i]> {
+    %0 = kernel.read %x[affine_map<(d0) -> (d0)>] : memref<?xf32, strided<[1]>> -> f32
+    kernel.yield %0 : f32
   }
   kernel.write %s, %y[affine_map<(d0) -> (d0)>] : !kernel.val<f32, [i]>, memref<?xf32, strided<[1]>>
 }

@@ -1,7 +1,7 @@
 // RUN: dlc-translate --emit-cuda %s | FileCheck %s
 
 // A block a row: three passes, two reductions through warp shuffles and shared memory.
-// CHECK: template <class Op, int kTeam, class T> static __device__ __forceinline__ T dlc_row_reduce(T x)
+// CHECK: template <class Op, int kTeam, class T> __device__ __forceinline__ T dlc_row_reduce(T x)
 // CHECK: void __launch_bounds__(256) k_softmax(
 // CHECK-NEXT: const int lane = threadIdx.x;
 // CHECK: for (long long p = blockIdx.x; p < [[R:v[0-9]+]]; p += gridDim.x) {
@@ -173,4 +173,39 @@ kernel.func @mean_lse(%x: memref<?x?xf32, strided<[?, 1]>>, %y: memref<f32>, %R:
     kernel.yield %3 : f32
   }
   kernel.write %mean, %y[affine_map<() -> ()>] : !kernel.val<f32, []>, memref<f32>
+}
+
+// exp(x) is kept where x * sum will be written: it is loaded before that.
+// CHECK: void __launch_bounds__(256) k_kept_in_output(
+// CHECK: a1[i_r * a1_s0 + i_c] = [[E:v[0-9]+]];
+// CHECK: dlc_row_reduce<dlc_add, 256>
+// CHECK: [[KEPT:v[0-9]+]] = a1[i_r * a1_s0 + i_c];
+// CHECK: a1[i_r * a1_s0 + i_c] =
+// CHECK: a2[i_r * a2_s0 + i_c] =
+kernel.func @kept_in_output(%x: memref<?x?xf32, strided<[?, 1]>>, %y: memref<?x?xf32, strided<[?, 1]>>,
+                            %z: memref<?x?xf32, strided<[?, 1]>>, %R: index, %C: index, %err: memref<i64>)
+    domain(r = %R, c = %C) outs(%y, %z) {
+  %e = kernel.map over(r, c) : !kernel.val<f32, [r, c]> {
+    %0 = kernel.read %x[affine_map<(d0, d1) -> (d0, d1)>] : memref<?x?xf32, strided<[?, 1]>> -> f32
+    %1 = kernel.prim "exp"(%0) : (f32) -> f32
+    kernel.yield %1 : f32
+  }
+  %s = kernel.reduce over(r, c) by(c) combine [add] : !kernel.val<f32, [r]> {
+    %0 = kernel.use %e : !kernel.val<f32, [r, c]> -> f32
+    kernel.yield %0 : f32
+  }
+  %p = kernel.map over(r, c) : !kernel.val<f32, [r, c]> {
+    %0 = kernel.read %x[affine_map<(d0, d1) -> (d0, d1)>] : memref<?x?xf32, strided<[?, 1]>> -> f32
+    %1 = kernel.use %s : !kernel.val<f32, [r]> -> f32
+    %2 = arith.mulf %0, %1 : f32
+    kernel.yield %2 : f32
+  }
+  %q = kernel.map over(r, c) : !kernel.val<f32, [r, c]> {
+    %0 = kernel.use %e : !kernel.val<f32, [r, c]> -> f32
+    %1 = kernel.use %s : !kernel.val<f32, [r]> -> f32
+    %2 = arith.addf %0, %1 : f32
+    kernel.yield %2 : f32
+  }
+  kernel.write %p, %y[affine_map<(d0, d1) -> (d0, d1)>] : !kernel.val<f32, [r, c]>, memref<?x?xf32, strided<[?, 1]>>
+  kernel.write %q, %z[affine_map<(d0, d1) -> (d0, d1)>] : !kernel.val<f32, [r, c]>, memref<?x?xf32, strided<[?, 1]>>
 }

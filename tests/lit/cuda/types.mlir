@@ -6,8 +6,8 @@
 // CHECK: const float [[X:v[0-9]+]] = dlc_from_f16(a0[
 // CHECK: dlc_round_f16([[X]] * [[X]]);
 // CHECK: dlc_round_f16(dlc_exp_f32(
-// CHECK: a2[i_i] = dlc_to_f16(
 // CHECK: dlc_round_bf16(
+// CHECK: a2[i_i] = dlc_to_f16(
 // CHECK: a3[i_i] = dlc_to_bf16(
 kernel.func @halves(%x: memref<?xf16, strided<[1]>>, %z: memref<?xbf16, strided<[1]>>, %y: memref<?xf16, strided<[1]>>,
                     %w: memref<?xbf16, strided<[1]>>, %N: index, %err: memref<i64>) domain(i = %N) outs(%y, %w) {

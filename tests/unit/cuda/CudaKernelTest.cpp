@@ -205,6 +205,21 @@ TEST(CudaKernel, LayerNormWithFewerRowsThanTeams) {
   }
 }
 
+TEST(CudaKernel, ValueKeptInAnOutputIsLoadedBeforeItIsOverwritten) {
+  constexpr int kRows = 3, kColumns = 300;
+  Floats x = randoms(kRows * kColumns), y(kRows * kColumns), z(kRows * kColumns);
+  run("kept_in_output", {x.data(), y.data(), z.data()}, {kColumns, kColumns, kColumns, kRows, kColumns});
+  for (int r = 0; r < kRows; ++r) {
+    double sum = 0;
+    for (int c = 0; c < kColumns; ++c)
+      sum += std::exp(double(x[r * kColumns + c]));
+    for (int c = 0; c < kColumns; ++c) {
+      EXPECT_NEAR(y[r * kColumns + c], x[r * kColumns + c] * sum, 1e-2);
+      EXPECT_NEAR(z[r * kColumns + c], std::exp(double(x[r * kColumns + c])) + sum, 1e-2);
+    }
+  }
+}
+
 TEST(CudaKernel, ExtremesLetNanWinAndTakeTheFirstOfTies) {
   constexpr int kRows = 4, kColumns = 300;
   Floats x = randoms(kRows * kColumns), low(kRows), high(kRows);
