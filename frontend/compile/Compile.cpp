@@ -244,6 +244,9 @@ std::shared_ptr<CacheEntry> CompiledFunction::compile(trace::Piece &piece, Skele
     event({CompileEvent::Kind::Fallback, loc, str("not compiled: ", e.what()),
            "the results stay right; report the replay command"});
   }
+  if (logEnabled("guards"))
+    for (const Fact &f : entry->facts)
+      logLine("guards", str(name_, ": ", str(f)));
   bucket.entries.insert(bucket.entries.begin(), entry);
   return entry;
 }
@@ -251,6 +254,11 @@ std::shared_ptr<CacheEntry> CompiledFunction::compile(trace::Piece &piece, Skele
 void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) {
   if (piece.graph.nodes.size() < kMinNodes) {
     count([](CompileStats &s) { s.smallPieces++; });
+    if (!saidSmall_.exchange(true))
+      event({CompileEvent::Kind::Compile, piece.graph.nodes.empty() ? "" : locText(piece.graph.nodes[0].loc),
+             str("a piece of ", piece.graph.nodes.size(), " ops runs their eager kernels: compiling starts at ",
+                 kMinNodes),
+             ""});
     return interpret(piece.graph, piece.inputs, piece.numbers, {}, outs);
   }
   Skeleton key = skeletonOf(piece);
@@ -312,13 +320,20 @@ std::string CompiledFunction::explain() const {
           os << e->compiled->describe();
       }
   }
+  // One line for what happened again and again, in the order of the first time.
+  std::vector<std::pair<std::string, int>> lines;
   for (const CompileEvent &e : events()) {
     static const char *kinds[] = {"compile", "recompile", "break", "fallback", "limit"};
-    os << kinds[static_cast<int>(e.kind)] << (e.loc.empty() ? "" : " at ") << e.loc << ": " << e.text;
-    if (!e.action.empty())
-      os << "; " << e.action;
-    os << "\n";
+    std::string line = str(kinds[static_cast<int>(e.kind)], e.loc.empty() ? "" : " at ", e.loc, ": ", e.text,
+                           e.action.empty() ? "" : "; ", e.action);
+    auto known = std::find_if(lines.begin(), lines.end(), [&](auto &l) { return l.first == line; });
+    if (known == lines.end())
+      lines.push_back({line, 1});
+    else
+      ++known->second;
   }
+  for (auto &[line, times] : lines)
+    os << line << (times > 1 ? str(" (", times, " times)") : "") << "\n";
   return os.str();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include "frontend/compile/Backend.h"
 #include "frontend/trace/Recorder.h"
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -69,6 +70,7 @@ private:
   mutable std::mutex eventMutex_;
   std::deque<CompileEvent> events_;
   bool saidBreak_ = false;
+  std::atomic<bool> saidSmall_{false};
 };
 
 /// A recording region on this thread. Nested in another region it does nothing: the outer one records.

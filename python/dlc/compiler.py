@@ -38,11 +38,11 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
     return compile_function(model, fullgraph=fullgraph)
 
 
-def compile_function(function, *, fullgraph=False, quiet=False, **ignored):
+def compile_function(function, *, name=None, fullgraph=False, quiet=False, **ignored):
     """The compiled form of a callable; a compiled one is returned as it is."""
     if isinstance(function, _C._Compiled) and not quiet:
         return function
-    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    name = name or getattr(function, "__qualname__", None) or type(function).__qualname__
     compiled = _C._Compiled(function, name, fullgraph, quiet)
     for attribute in functools.WRAPPER_ASSIGNMENTS:
         if hasattr(function, attribute):
@@ -59,7 +59,7 @@ def _compile_module(module, fullgraph):
     cls = _compiled_class(type(module))
     wrapper = cls.__new__(cls)
     object.__setattr__(wrapper, "__dict__", module.__dict__)
-    object.__setattr__(wrapper, "_compiled_call", compile_function(module.__call__, fullgraph=fullgraph))
+    object.__setattr__(wrapper, "_compiled_call", compile_function(module.__call__, name=type(module).__qualname__, fullgraph=fullgraph))
     object.__setattr__(wrapper, "_compiled_original", module)
     return wrapper
 
@@ -123,6 +123,9 @@ class Explanation:
 
     def __str__(self):
         return self.text
+
+    def __repr__(self):
+        return f"<Explanation: {self.graph_count} graphs, {self.graph_break_count} breaks; print it, or see .text and .events>"
 
 
 def explain(f):

@@ -32,6 +32,8 @@ void parse(const char *env, const char *text, bool &out) {
     warnOnce(str(env, "=", text, " is neither 0 nor 1 and is ignored"));
 }
 
+const std::set<std::string> kTopics = {"graph", "guards", "recompiles", "breaks", "fusion", "compile_time", "all"};
+
 Knobs readEnvironment() {
   Knobs k;
   std::set<std::string> known;
@@ -51,6 +53,10 @@ Knobs readEnvironment() {
     warnOnce(str("DLC_MODE=", k.mode, " is none of eager, interpret, no_fuse, full; using full"));
     k.mode = "full";
   }
+  std::istringstream topics(k.logs);
+  for (std::string topic; std::getline(topics, topic, ',');)
+    if (!kTopics.count(topic))
+      warnOnce(str("DLC_LOGS names `", topic, "`, which is no topic; dlc.show_config() lists them"));
   return k;
 }
 

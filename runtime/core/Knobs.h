@@ -9,7 +9,7 @@ namespace dlc {
 /// X(C++ name, type, default, environment variable, documentation)
 #define DLC_FOR_EACH_KNOB(X)                                                                                           \
   X(logs, std::string, "", "DLC_LOGS",                                                                                 \
-    "comma-separated: graph,guards,recompiles,breaks,fusion,schedule,output_code,compile_time,perf_hints or all")      \
+    "comma-separated: graph, guards, recompiles, breaks, fusion, compile_time, or all")                                \
   X(dumpDir, std::string, "", "DLC_DUMP_DIR", "write one numbered file a compiler phase into this folder")             \
   X(mode, std::string, "full", "DLC_MODE", "eager | interpret | no_fuse | full: how far compiled functions go")        \
   X(fusionFuel, int64_t, -1, "DLC_FUSION_FUEL", "stop fusing after this many merges (-1: no limit)")                   \

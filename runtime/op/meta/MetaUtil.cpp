@@ -198,7 +198,7 @@ uint64_t dimMask(const char *op, const std::optional<Ints> &dims, const TensorMe
 Dim wrapIndex(const char *op, const Dim &index, const Dim &size, int64_t dim) {
   DLC_REQUIRE(index.value() >= -size.value() && index.value() < size.value(), Index, op, ": index ", index.value(),
               " is out of range for dimension ", dim, " of size ", size.value(), "\nuse an index from -", size.value(),
-              " to ", size.value(), " - 1");
+              " to ", size.value() - 1);
   if (index.value() < 0) {
     (void)(index < 0);
     (void)(index + size >= 0);
