@@ -27,7 +27,7 @@ def test_planted_miscompilation_is_caught(monkeypatch):
 
 @pytest.mark.slow
 def test_death_is_reported_and_bisected(monkeypatch):
-    monkeypatch.setenv("DLC_FUZZ_DIE_AT", "3")
+    monkeypatch.setenv("FUZZ_DIE_AT", "3")
     reports, running, _ = run_child(0, 6)
     assert [r["seed"] for r in reports] == [0, 1, 2]
     assert running == 3
