@@ -1,6 +1,6 @@
 """./dev demo: trains the example programs eager and compiled, shows what compiling did, and checks what must hold.
 
-Pictures and the numbers go to demo-out/; the exit status is 1 if a check fails.
+Pictures, the numbers and the phases of a GPT block (for dlc-opt) go to demo-out/; the exit status is 1 if a check fails.
 """
 
 import argparse
@@ -124,8 +124,8 @@ def gpt_runs(steps, eager_steps, checks):
     return eager, compiled
 
 
-def block_graphs(model):
-    """The fused graphs of one GPT block: forward alone, and with its backward."""
+def block_graphs(model, folder):
+    """The fused graphs of one GPT block: forward alone, and with its backward. Every phase is dumped into `folder`."""
     block = model.blocks[0]
     x = dlc.randn(chargpt.BATCH, chargpt.CONTEXT, chargpt.WIDTH)
 
@@ -140,8 +140,10 @@ def block_graphs(model):
 
     graphs = {}
     for name, f, args in (("forward", forward, (x,)), ("training", training, (x, dlc.ones_like(x)))):
+        f.__qualname__ = f"gpt-block-{name}"
         compiled = dlc.compile(f)
-        compiled(*args)
+        with dlc.config.patch(dump_dir=str(folder)):
+            compiled(*args)
         graphs[name] = json.loads(dlc.compiler.graph_json(compiled))
     return graphs
 
@@ -192,7 +194,7 @@ def main():
                 k: run[k] for k in ("losses", "held_out", "ms", "first_ms", "graphs", "stats") if k in run
             }
         print("\nA sample of the trained model:\n" + chargpt.sample(compiled["model"], compiled["text"]) + "\n")
-        for name, graph in block_graphs(compiled["model"]).items():
+        for name, graph in block_graphs(compiled["model"], args.out / "phases").items():
             (args.out / f"gpt-block-{name}.json").write_text(json.dumps(graph, indent=1))
             pictures.fused_graph(graph, args.out / f"gpt-block-{name}.png", f"GPT block, {name}: fused graph")
     pictures.loss_curves(curves, args.out / "loss.png")
