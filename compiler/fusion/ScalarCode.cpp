@@ -148,15 +148,16 @@ template <class B, class V> auto constant(B &b, V like, double c) { return b.con
 #define DLC_PRIM(name)                                                                                                 \
   template <class B, class... V> auto name##_(B &b, V... v) { return b.prim(#name, {v...}); }
 DLC_PRIM(add)
-DLC_PRIM(sub) DLC_PRIM(mul) DLC_PRIM(div) DLC_PRIM(neg) DLC_PRIM(abs) DLC_PRIM(sign) DLC_PRIM(min) DLC_PRIM(max)
-    DLC_PRIM(floor_div) DLC_PRIM(trunc_div) DLC_PRIM(remainder) DLC_PRIM(fmod) DLC_PRIM(pow) DLC_PRIM(square)
-        DLC_PRIM(lerp) DLC_PRIM(reciprocal) DLC_PRIM(sqrt) DLC_PRIM(rsqrt) DLC_PRIM(floor) DLC_PRIM(ceil)
-            DLC_PRIM(trunc) DLC_PRIM(round) DLC_PRIM(exp) DLC_PRIM(exp2) DLC_PRIM(expm1) DLC_PRIM(log) DLC_PRIM(log2)
-                DLC_PRIM(log10) DLC_PRIM(log1p) DLC_PRIM(sin) DLC_PRIM(cos) DLC_PRIM(tan) DLC_PRIM(asin) DLC_PRIM(acos)
-                    DLC_PRIM(atan) DLC_PRIM(atan2) DLC_PRIM(sinh) DLC_PRIM(cosh) DLC_PRIM(tanh) DLC_PRIM(asinh)
-                        DLC_PRIM(acosh) DLC_PRIM(atanh) DLC_PRIM(erf) DLC_PRIM(erfc) DLC_PRIM(sigmoid) DLC_PRIM(relu)
-                            DLC_PRIM(relu6) DLC_PRIM(leaky_relu) DLC_PRIM(elu) DLC_PRIM(selu) DLC_PRIM(celu)
-                                DLC_PRIM(gelu_erf) DLC_PRIM(gelu_tanh) DLC_PRIM(silu) DLC_PRIM(softplus) DLC_PRIM(mish)
+DLC_PRIM(sub)
+DLC_PRIM(mul) DLC_PRIM(div) DLC_PRIM(neg) DLC_PRIM(abs) DLC_PRIM(sign) DLC_PRIM(min) DLC_PRIM(max) DLC_PRIM(floor_div)
+    DLC_PRIM(trunc_div) DLC_PRIM(remainder) DLC_PRIM(fmod) DLC_PRIM(pow) DLC_PRIM(square) DLC_PRIM(lerp)
+        DLC_PRIM(reciprocal) DLC_PRIM(sqrt) DLC_PRIM(rsqrt) DLC_PRIM(floor) DLC_PRIM(ceil) DLC_PRIM(trunc)
+            DLC_PRIM(round) DLC_PRIM(exp) DLC_PRIM(exp2) DLC_PRIM(expm1) DLC_PRIM(log) DLC_PRIM(log2) DLC_PRIM(log10)
+                DLC_PRIM(log1p) DLC_PRIM(sin) DLC_PRIM(cos) DLC_PRIM(tan) DLC_PRIM(asin) DLC_PRIM(acos) DLC_PRIM(atan)
+                    DLC_PRIM(atan2) DLC_PRIM(sinh) DLC_PRIM(cosh) DLC_PRIM(tanh) DLC_PRIM(asinh) DLC_PRIM(acosh)
+                        DLC_PRIM(atanh) DLC_PRIM(erf) DLC_PRIM(erfc) DLC_PRIM(sigmoid) DLC_PRIM(relu) DLC_PRIM(relu6)
+                            DLC_PRIM(leaky_relu) DLC_PRIM(elu) DLC_PRIM(selu) DLC_PRIM(celu) DLC_PRIM(gelu_erf)
+                                DLC_PRIM(gelu_tanh) DLC_PRIM(silu) DLC_PRIM(softplus) DLC_PRIM(mish)
                                     DLC_PRIM(log_sigmoid) DLC_PRIM(hardtanh) DLC_PRIM(hardsigmoid) DLC_PRIM(hardswish)
                                         DLC_PRIM(hardshrink) DLC_PRIM(softshrink) DLC_PRIM(softsign)
                                             DLC_PRIM(tanhshrink) DLC_PRIM(threshold) DLC_PRIM(relu_backward)
@@ -280,6 +281,22 @@ Special specialOf(const OpInfo &info) {
   return kSpecial.lookup(info.name);
 }
 
+/// The source where the point lies in the slice, the base elsewhere.
+Scalar emitSelectScatter(Operation *op, const OperandRanges &operands, ScalarContext &c) {
+  StageBuilder &s = c.stage;
+  DType result = dtypeOf(op->getResult(0));
+  int64_t rank = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
+  int64_t dim = op->getAttrOfType<IntegerAttr>("dim").getInt();
+  unsigned d = static_cast<unsigned>(dim < 0 ? dim + rank : dim);
+  Dim at = *c.symbols.dim(operands["index"]);
+  if (at.isConst() && at.value() < 0)
+    at += c.symbols.sizes(op->getResult(0))[d];
+  Scalar here = primScalar(s, "eq", {{c.index(d), DType::I64}, {c.size(at), DType::I64}});
+  Scalar base = convertScalar(s, c.read(operands["self"]), computeType(result)),
+         src = convertScalar(s, c.read(operands["src"]), computeType(result));
+  return convertScalar(s, primScalar(s, "select", {here, src, base}), result);
+}
+
 Scalar emitSpecial(Operation *op, const OpInfo &info, ScalarContext &c) {
   StageBuilder &s = c.stage;
   DType result = dtypeOf(op->getResult(0));
@@ -322,18 +339,8 @@ Scalar emitSpecial(Operation *op, const OpInfo &info, ScalarContext &c) {
     Scalar x = primScalar(s, "mul", {convertScalar(s, {c.index(0), DType::I64}, DType::F64), attribute("step")});
     return convertScalar(s, primScalar(s, "add", {attribute("start"), x}), result);
   }
-  case Special::SelectScatter: {
-    int64_t rank = cast<RankedTensorType>(op->getResult(0).getType()).getRank();
-    int64_t dim = op->getAttrOfType<IntegerAttr>("dim").getInt();
-    unsigned d = static_cast<unsigned>(dim < 0 ? dim + rank : dim);
-    Dim at = *c.symbols.dim(operands["index"]);
-    if (at.isConst() && at.value() < 0)
-      at += c.symbols.sizes(op->getResult(0))[d];
-    Scalar here = primScalar(s, "eq", {{c.index(d), DType::I64}, {c.size(at), DType::I64}});
-    Scalar base = convertScalar(s, c.read(operands["self"]), computeType(result)),
-           src = convertScalar(s, c.read(operands["src"]), computeType(result));
-    return convertScalar(s, primScalar(s, "select", {here, src, base}), result);
-  }
+  case Special::SelectScatter:
+    return emitSelectScatter(op, operands, c);
   case Special::Eye: {
     Scalar same = primScalar(s, "eq", {{c.index(0), DType::I64}, {c.index(1), DType::I64}});
     return convertScalar(s, same, result);

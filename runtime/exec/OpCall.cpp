@@ -14,6 +14,23 @@ OpCall::OpCall(const OpInfo &op, Span<const Arg<CallSlot>> args, uint32_t dimsAt
 
 static size_t numberAt(const Number &n) { return reinterpret_cast<uintptr_t>(n.ref()) - 1; }
 
+/// Attributes are the same for every V.
+static Arg<Tensor> attribute(const Arg<CallSlot> &a) {
+  Arg<Tensor> out;
+  out.tag = a.tag;
+  out.dtype = a.dtype;
+  out.size = a.size;
+  if (a.tag == ArgTag::Float)
+    out.f = a.f;
+  else if (a.tag == ArgTag::Str)
+    out.chars = a.chars;
+  else if (a.tag == ArgTag::IntList)
+    out.ints = a.ints;
+  else
+    out.i = a.i;
+  return out;
+}
+
 void OpCall::run(Span<Tensor> tensors, Ints ints) const {
   SmallVec<Arg<Tensor>, 12> args;
   SmallVec<Tensor, 8> values;
@@ -65,17 +82,8 @@ void OpCall::run(Span<Tensor> tensors, Ints ints) const {
       generator.setOffset(static_cast<uint64_t>(ints[rngAt_ + 1]));
       out = Arg<Tensor>::ofRng(&generator);
       break;
-    default: // attributes are the same for every V
-      out.tag = a.tag;
-      out.dtype = a.dtype;
-      out.size = a.size;
-      out.ints = a.ints;
-      if (a.tag == ArgTag::Float)
-        out.f = a.f;
-      else if (a.tag == ArgTag::Str)
-        out.chars = a.chars;
-      else if (a.tag != ArgTag::IntList)
-        out.i = a.i;
+    default:
+      out = attribute(a);
       break;
     }
     args.push_back(out);
