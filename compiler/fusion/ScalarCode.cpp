@@ -149,7 +149,8 @@ template <class B, class V> auto constant(B &b, V like, double c) { return b.con
   template <class B, class... V> auto name##_(B &b, V... v) { return b.prim(#name, {v...}); }
 DLC_PRIM(add)
 DLC_PRIM(sub)
-DLC_PRIM(mul) DLC_PRIM(div) DLC_PRIM(neg) DLC_PRIM(abs) DLC_PRIM(sign) DLC_PRIM(min) DLC_PRIM(max) DLC_PRIM(floor_div)
+DLC_PRIM(mul)
+DLC_PRIM(div) DLC_PRIM(neg) DLC_PRIM(abs) DLC_PRIM(sign) DLC_PRIM(min) DLC_PRIM(max) DLC_PRIM(floor_div)
     DLC_PRIM(trunc_div) DLC_PRIM(remainder) DLC_PRIM(fmod) DLC_PRIM(pow) DLC_PRIM(square) DLC_PRIM(lerp)
         DLC_PRIM(reciprocal) DLC_PRIM(sqrt) DLC_PRIM(rsqrt) DLC_PRIM(floor) DLC_PRIM(ceil) DLC_PRIM(trunc)
             DLC_PRIM(round) DLC_PRIM(exp) DLC_PRIM(exp2) DLC_PRIM(expm1) DLC_PRIM(log) DLC_PRIM(log2) DLC_PRIM(log10)
@@ -367,15 +368,19 @@ Scalar emitScalar(Operation *op, const OpInfo &info, ScalarContext &c) {
   const Entry *e = findEntry(info, boxed.args());
   DLC_CHECK(e, "no variant of the scalar code of ", info.name);
   DType result = dtypeOf(op->getResult(0));
-  DType compute = computeType(result == DType::Bool ? promotedOf(op) : result);
+  DType common = result == DType::Bool ? promotedOf(op) : result, compute = computeType(common);
   PrimBuilder builder{c.stage};
   Scalar operands[6];
   OperandRanges ranges(op, info);
   for (int i = 0; i < e->arity; ++i) {
     const Arg<Leaf> &a = boxed.args()[e->params[i]];
-    if (a.tag == ArgTag::Value && isa<RankedTensorType>(a.value->value.getType()))
-      operands[i] = convertScalar(c.stage, c.read(a.value->value), e->bools >> i & 1 ? DType::Bool : compute);
-    else if (a.tag == ArgTag::Value)
+    if (a.tag == ArgTag::Value && isa<RankedTensorType>(a.value->value.getType())) {
+      Scalar x = c.read(a.value->value);
+      if (isHalf(common) && x.dtype != common &&
+          !(e->bools >> i & 1)) // a 0-d float32 beside half tensors is rounded to their type first
+        x = convertScalar(c.stage, x, common);
+      operands[i] = convertScalar(c.stage, x, e->bools >> i & 1 ? DType::Bool : compute);
+    } else if (a.tag == ArgTag::Value)
       operands[i] = numberScalar(c.stage, numberOf(a.value->value), a.value->value, compute, c);
     else if (a.tag == ArgTag::Num)
       operands[i] = numberScalar(c.stage, a.num, ranges[e->params[i]][0], compute, c);

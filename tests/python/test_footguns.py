@@ -464,3 +464,15 @@ def test_named_tuples_and_dataclass_arguments():
         yield box.k
 
     same(lambda: f, calls)
+
+
+def test_a_scalar_tensor_beside_half_tensors_is_rounded_to_their_type_first():
+    values = [((i * 37) % 101 - 50) / 17 for i in range(300)]
+    for dtype in (dlc.bfloat16, dlc.float16):
+        a, b = dlc.tensor(values, dtype=dtype), dlc.tensor(0.7654321)
+
+        def f(a, b):
+            return a + b, a * b, a / b, dlc.atan2(a, b), a > b
+
+        for want, rounded, got in zip(f(a, b), f(a, b.to(dtype)), dlc.compile(f)(a, b), strict=True):
+            assert dlc.equal(got, want) and dlc.equal(want, rounded)
