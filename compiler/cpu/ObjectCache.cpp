@@ -97,7 +97,8 @@ std::string ObjectCache::defaultDirectory() {
 
 ObjectCache::ObjectCache(std::string directory, uint64_t limit) : directory_(std::move(directory)), limit_(limit) {
   if (!directory_.empty() && (directory_[0] != '/' || !makeDirectory(directory_))) {
-    warnOnce(str("the cache folder ", directory_, " is not used: it must be a folder of yours with mode 0700 on a writable disk; "
+    warnOnce(str("the cache folder ", directory_,
+                 " is not used: it must be a folder of yours with mode 0700 on a writable disk; "
                  "kernels are compiled anew in each process"));
     directory_.clear();
   }

@@ -104,7 +104,8 @@ void randnLikeKernel(const RandnLikeArgs<Tensor> &args, Span<Tensor> outs) {
 
 void uniformKernel(const UniformArgs<Tensor> &args, Span<Tensor> outs) {
   float from = args.from.as<float>(), width = args.to.as<float>() - from;
-  DLC_REQUIRE(width >= 0, Runtime, "uniform_: `from` is ", args.from, " and `to` is ", args.to, "\nuse a `to` that is not below `from`");
+  DLC_REQUIRE(width >= 0, Runtime, "uniform_: `from` is ", args.from, " and `to` is ", args.to,
+              "\nuse a `to` that is not below `from`");
   fillRandom(Stream(args.generator, outs[0].numel()), outs[0], uniformRun, [=](float *tile, int64_t, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
       tile[i] = tile[i] * width + from;
@@ -113,7 +114,8 @@ void uniformKernel(const UniformArgs<Tensor> &args, Span<Tensor> outs) {
 
 void normalKernel(const NormalArgs<Tensor> &args, Span<Tensor> outs) {
   float mean = args.mean.as<float>(), std = args.std.as<float>();
-  DLC_REQUIRE(std >= 0, Runtime, "normal_: `std` is ", args.std, ", but a deviation is not negative\nuse a `std` of at least 0");
+  DLC_REQUIRE(std >= 0, Runtime, "normal_: `std` is ", args.std,
+              ", but a deviation is not negative\nuse a `std` of at least 0");
   fillRandom(Stream(args.generator, outs[0].numel()), outs[0], normalRun, [=](float *tile, int64_t, int64_t n) {
     for (int64_t i = 0; i < n; ++i)
       tile[i] = tile[i] * std + mean;

@@ -8,8 +8,8 @@ namespace dlc::kernels {
 /// An error naming the op, the index and the bound.
 [[noreturn]] inline void failIndex(const char *op, const char *argument, int64_t index, int64_t dim, int64_t bound,
                                    ErrorKind kind = ErrorKind::Index) {
-  fail(kind, op, ": index ", index, " in `", argument, "` is out of bounds for dimension ", dim,
-       " of size ", bound, "\nGive indices from 0 to ", bound - 1, ".");
+  fail(kind, op, ": index ", index, " in `", argument, "` is out of bounds for dimension ", dim, " of size ", bound,
+       "\nGive indices from 0 to ", bound - 1, ".");
 }
 
 /// `index` as row-major int64, every element of it in [0, bound). Outside, gather and scatter raise RuntimeError as

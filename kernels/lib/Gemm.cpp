@@ -84,7 +84,8 @@ template <class S> const CoreCode<S, GemmAcc<S>> &coreCode() {
 #define DLC_X(S) template const CoreCode<S, GemmAcc<S>> &coreCode<S>();
 DLC_X(float)
 DLC_X(double)
-DLC_X(Half) DLC_X(BFloat16) DLC_X(uint8_t) DLC_X(uint16_t) DLC_X(uint32_t) DLC_X(uint64_t)
+DLC_X(Half)
+DLC_X(BFloat16) DLC_X(uint8_t) DLC_X(uint16_t) DLC_X(uint32_t) DLC_X(uint64_t)
 #undef DLC_X
 
     void *scratch(ScratchSlot slot, size_t bytes) {

@@ -63,8 +63,8 @@ const char *gemmIsa();
 #define DLC_GEMM_TYPES(X)                                                                                              \
   X(float)                                                                                                             \
   X(double)                                                                                                            \
-  X(::dlc::Half) X(::dlc::BFloat16) X(int8_t) X(int16_t) X(int32_t) X(int64_t) X(uint8_t) X(uint16_t) X(uint32_t)      \
-      X(uint64_t)
+  X(::dlc::Half)                                                                                                       \
+  X(::dlc::BFloat16) X(int8_t) X(int16_t) X(int32_t) X(int64_t) X(uint8_t) X(uint16_t) X(uint32_t) X(uint64_t)
 #define DLC_X(T)                                                                                                       \
   extern template class PackedMatrix<T>;                                                                               \
   extern template void gemm(const GemmArgs<T> &);                                                                      \

@@ -319,8 +319,8 @@ PyObject *fromBuffer(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObje
     if (!fits) {
       PyBuffer_Release(view);
       delete view;
-      fail(ErrorKind::Value, "frombuffer: ", count >= 0 ? str(count, " elements") : std::string("elements"), " of ", item,
-           " bytes from byte ", offset, " do not fit a buffer of ", length,
+      fail(ErrorKind::Value, "frombuffer: ", count >= 0 ? str(count, " elements") : std::string("elements"), " of ",
+           item, " bytes from byte ", offset, " do not fit a buffer of ", length,
            " bytes\nuse an `offset` and `count` inside of it, or a length that is a multiple of the element size");
     }
     auto storage = Storage::wrap(static_cast<char *>(view->buf) + offset, static_cast<size_t>(room), [view] {

@@ -59,7 +59,11 @@ def _compile_module(module, fullgraph):
     cls = _compiled_class(type(module))
     wrapper = cls.__new__(cls)
     object.__setattr__(wrapper, "__dict__", module.__dict__)
-    object.__setattr__(wrapper, "_compiled_call", compile_function(module.__call__, name=type(module).__qualname__, fullgraph=fullgraph))
+    object.__setattr__(
+        wrapper,
+        "_compiled_call",
+        compile_function(module.__call__, name=type(module).__qualname__, fullgraph=fullgraph),
+    )
     object.__setattr__(wrapper, "_compiled_original", module)
     return wrapper
 

@@ -116,7 +116,8 @@ private:
 
 } // namespace
 
-void interpret(const Graph &g, Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outs) {
+void interpret(const Graph &g, Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols,
+               std::vector<Tensor> &outs) {
   InterceptorScope eager(nullptr);
   bool before = gradEnabled();
   setGradEnabled(false);

@@ -22,9 +22,7 @@ def child(first, count):
     warnings.simplefilter("ignore")
     for seed in range(first, first + count):
         print(json.dumps({"seed": seed, "state": "started"}), flush=True)
-        if os.environ.get("FUZZ_DIE_AT") == str(
-            seed
-        ):  # for the test of what happens when a program kills its process
+        if os.environ.get("FUZZ_DIE_AT") == str(seed):  # for the test of what happens when a program kills its process
             os.abort()
         report, program = {"seed": seed}, None
         try:

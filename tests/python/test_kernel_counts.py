@@ -31,7 +31,9 @@ def plan_of(function, *args):
 
 
 # Stages that reduce over an outer dimension have no place for a row of values yet: each takes a kernel of its own.
-OUTER = pytest.mark.xfail(strict=True, reason="softmax over an outer dimension takes 4 kernels forward and 6 with its gradient")
+OUTER = pytest.mark.xfail(
+    strict=True, reason="softmax over an outer dimension takes 4 kernels forward and 6 with its gradient"
+)
 NAMES = [pytest.param(n, marks=OUTER) if n == "softmax over rows" else n for n in CASES]
 
 

@@ -298,8 +298,7 @@ def fallible(ops):
     return HEADER + "".join(
         f"DLC_FALLIBLE({op.cls})\n"
         for op in ops
-        if op.ir
-        and (op.kind in ("index", "random") or op.indexOperands or _mentions(op.scalar, divisions))
+        if op.ir and (op.kind in ("index", "random") or op.indexOperands or _mentions(op.scalar, divisions))
     )
 
 

@@ -32,8 +32,9 @@ public:
         out << "DLC_HOST_KERNEL(" << kernel.name << ", " << kernel.threadsX << ", " << kernel.threadsY << ", 3)\n";
     }
     std::string command = std::string(DLC_TEST_CXX) +
-                          " -std=c++17 -O1 -fPIC -shared -march=x86-64-v3 -ffp-contract=off" + " -Wall -Werror -Wno-tautological-compare -I" +
-                          DLC_TEST_SOURCE + " " + base + "/program.cpp -o " + base + "/program.so";
+                          " -std=c++17 -O1 -fPIC -shared -march=x86-64-v3 -ffp-contract=off" +
+                          " -Wall -Werror -Wno-tautological-compare -I" + DLC_TEST_SOURCE + " " + base +
+                          "/program.cpp -o " + base + "/program.so";
     int status = std::system(command.c_str());
     if (status == 0)
       library_ = dlopen((base + "/program.so").c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -155,7 +155,8 @@ TEST(Index, GatherScatterAdd) {
   EXPECT_EQ(values(sum), (Values{21, 2, 13, 4, 75, 6}));
   scatterKernel({x, 1, i, Tensor(Number(0))}, span(sum));
   EXPECT_EQ(values(sum), (Values{0, 2, 0, 4, 0, 6}));
-  EXPECT_EQ(kindOf([&] { gatherKernel({x, 1, from({3, 0, 1, 1}, {2, 2}, DType::I64)}, span(out)); }), ErrorKind::Runtime);
+  EXPECT_EQ(kindOf([&] { gatherKernel({x, 1, from({3, 0, 1, 1}, {2, 2}, DType::I64)}, span(out)); }),
+            ErrorKind::Runtime);
   Tensor rows = make({2, 3}, DType::F32), at = from({1, 1}, DType::I64);
   indexAddKernel({x, 0, at, x, Number(2)}, span(rows));
   EXPECT_EQ(values(rows), (Values{1, 2, 3, 14, 19, 24}));
