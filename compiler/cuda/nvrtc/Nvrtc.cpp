@@ -37,9 +37,17 @@ struct Nvrtc::Symbols {
 
 Nvrtc::Nvrtc() : symbols_(std::make_unique<Symbols>()) {}
 
-Nvrtc::~Nvrtc() {
-  if (symbols_->library)
-    dlclose(symbols_->library);
+// The library stays loaded: what it set up at its start can't be undone.
+Nvrtc::~Nvrtc() = default;
+
+// NVRTC opens its builtins by name. They lie beside it, where the loader does not look if something (AddressSanitizer)
+// stands between NVRTC and dlopen.
+static void openBuiltins(const std::string &library) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  for (fs::directory_iterator it(fs::path(library).parent_path(), ignored), end; it != end; it.increment(ignored))
+    if (it->path().filename().string().rfind("libnvrtc-builtins.so", 0) == 0)
+      dlopen(it->path().c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 std::shared_ptr<Nvrtc> Nvrtc::open(const std::string &path) {
@@ -54,6 +62,8 @@ std::shared_ptr<Nvrtc> Nvrtc::open(const std::string &path) {
   Symbols &s = *nvrtc->symbols_;
   std::string failures;
   for (const std::string &name : tries) {
+    if (name.find('/') != std::string::npos)
+      openBuiltins(name);
     s.library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     s.path = name;
     if (s.library)
