@@ -63,7 +63,9 @@ def load_data(seed=0):
     digits = load_digits()
     images = (digits.images / 16).astype(np.float32)[:, None]
     labels = digits.target.astype(np.int64)
-    train_x, test_x, train_y, test_y = train_test_split(images, labels, test_size=0.2, random_state=seed, stratify=labels)
+    train_x, test_x, train_y, test_y = train_test_split(
+        images, labels, test_size=0.2, random_state=seed, stratify=labels
+    )
     return train_x, train_y, test_x, test_y
 
 
@@ -135,7 +137,13 @@ def train(kind, epochs=EPOCHS, compiled=True, seed=0, dropout=0.0, on_step=None)
         seconds.append(time.perf_counter() - start)
         if on_step is not None:
             on_step(i, total, losses[-1])
-    return {"model": model, "step": step, "losses": losses, "seconds": seconds, "accuracy": accuracy(model, test_x, test_y)}
+    return {
+        "model": model,
+        "step": step,
+        "losses": losses,
+        "seconds": seconds,
+        "accuracy": accuracy(model, test_x, test_y),
+    }
 
 
 def main():
