@@ -147,29 +147,7 @@ namespace scalar {
 template <class B, class V> auto constant(B &b, V like, double c) { return b.constant(like, c); }
 #define DLC_PRIM(name)                                                                                                 \
   template <class B, class... V> auto name##_(B &b, V... v) { return b.prim(#name, {v...}); }
-DLC_PRIM(add)
-DLC_PRIM(sub)
-DLC_PRIM(mul)
-DLC_PRIM(div)
-DLC_PRIM(neg) DLC_PRIM(abs) DLC_PRIM(sign) DLC_PRIM(min) DLC_PRIM(max) DLC_PRIM(floor_div) DLC_PRIM(trunc_div)
-    DLC_PRIM(remainder) DLC_PRIM(fmod) DLC_PRIM(pow) DLC_PRIM(square) DLC_PRIM(lerp) DLC_PRIM(reciprocal) DLC_PRIM(sqrt)
-        DLC_PRIM(rsqrt) DLC_PRIM(floor) DLC_PRIM(ceil) DLC_PRIM(trunc) DLC_PRIM(round) DLC_PRIM(exp) DLC_PRIM(exp2)
-            DLC_PRIM(expm1) DLC_PRIM(log) DLC_PRIM(log2) DLC_PRIM(log10) DLC_PRIM(log1p) DLC_PRIM(sin) DLC_PRIM(cos)
-                DLC_PRIM(tan) DLC_PRIM(asin) DLC_PRIM(acos) DLC_PRIM(atan) DLC_PRIM(atan2) DLC_PRIM(sinh) DLC_PRIM(cosh)
-                    DLC_PRIM(tanh) DLC_PRIM(asinh) DLC_PRIM(acosh) DLC_PRIM(atanh) DLC_PRIM(erf) DLC_PRIM(erfc)
-                        DLC_PRIM(sigmoid) DLC_PRIM(relu) DLC_PRIM(relu6) DLC_PRIM(leaky_relu) DLC_PRIM(elu)
-                            DLC_PRIM(selu) DLC_PRIM(celu) DLC_PRIM(gelu_erf) DLC_PRIM(gelu_tanh) DLC_PRIM(silu)
-                                DLC_PRIM(softplus) DLC_PRIM(mish) DLC_PRIM(log_sigmoid) DLC_PRIM(hardtanh)
-                                    DLC_PRIM(hardsigmoid) DLC_PRIM(hardswish) DLC_PRIM(hardshrink) DLC_PRIM(softshrink)
-                                        DLC_PRIM(softsign) DLC_PRIM(tanhshrink) DLC_PRIM(threshold)
-                                            DLC_PRIM(relu_backward) DLC_PRIM(clamp) DLC_PRIM(fma) DLC_PRIM(fmin)
-                                                DLC_PRIM(fmax) DLC_PRIM(eq) DLC_PRIM(ne) DLC_PRIM(lt) DLC_PRIM(le)
-                                                    DLC_PRIM(gt) DLC_PRIM(ge) DLC_PRIM(isnan) DLC_PRIM(isinf)
-                                                        DLC_PRIM(isfinite) DLC_PRIM(signbit) DLC_PRIM(logical_and)
-                                                            DLC_PRIM(logical_or) DLC_PRIM(logical_xor)
-                                                                DLC_PRIM(logical_not) DLC_PRIM(and) DLC_PRIM(or)
-                                                                    DLC_PRIM(xor) DLC_PRIM(not) DLC_PRIM(shl)
-                                                                        DLC_PRIM(shr) DLC_PRIM(select)
+#include "runtime/op/ScalarPrims.inc"
 #undef DLC_PRIM
 } // namespace scalar
 

@@ -1,5 +1,6 @@
 // The third kind of value that rules are instantiated for, beside tensors and recorded values.
 #include "dialects/dlc/Rules.h"
+#include "runtime/op/NumberType.h"
 #include "runtime/op/Ops.h"
 #include "runtime/rules/Decompositions.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -62,16 +63,17 @@ static Value numberOperand(Scope &s, const Number &n, ParamKind kind, Span<const
   Value number = materialize(s.b, s.loc, n);
   if (kind == ParamKind::TN || kind == ParamKind::TNOpt)
     return number;
-  DType type = n.isFloat() ? DType::F32 : n.dtype();
+  NumberType type(n.category());
   for (const Arg<Val> &a : args)
     for (const Val &v : a.values())
-      if (n.isFloat() && v.value && dtypeOf(v.value) == DType::F64)
-        type = DType::F64;
+      if (v.value)
+        if (auto tensor = dyn_cast<RankedTensorType>(v.value.getType()))
+          type.beside(dtypeOf(v.value), tensor.getRank() > 0);
   const OpInfo &full = opInfo(OpId::Full);
   OpParts parts;
   parts.operands.resize(full.params.size());
   parts.operands[1].push_back(number);
-  parts.attributes.push_back(s.b.getNamedAttr("dtype", TypeAttr::get(elementType(type, s.b.getContext()))));
+  parts.attributes.push_back(s.b.getNamedAttr("dtype", TypeAttr::get(elementType(type.get(), s.b.getContext()))));
   return createOp(s.b, s.loc, full, parts)->getResult(0);
 }
 

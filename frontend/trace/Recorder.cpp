@@ -1,6 +1,7 @@
 // Recording: one op at a time into the graph, storages by version.
 #include "frontend/trace/Recorder.h"
 #include "runtime/autograd/Autograd.h"
+#include "runtime/op/NumberType.h"
 #include "runtime/op/Ops.h"
 #include <atomic>
 
@@ -292,31 +293,18 @@ void Recorder::released(Storage &storage) {
 namespace {
 bool isNumber(const Tensor &t) { return t.isWrapped() && !t.storage().lazy(); }
 
-/// What a number becomes as a tensor among these operands: it must not lift them, nor lose digits that they keep.
-DType numberTypeAmong(Span<const Arg<Tensor>> args, Category category) {
-  bool any = false, dimensioned = false;
-  DType scalars = DType::F32;
-  for (const Arg<Tensor> &a : args)
-    for (const Tensor &t : a.values())
-      if (t.defined() && !t.isWrapped() && categoryOf(t.dtype()) == category) {
-        if (t.dtype() == DType::F64)
-          return DType::F64;
-        scalars = any ? promoteTypes(scalars, t.dtype()) : t.dtype();
-        any = true;
-        dimensioned |= t.dim() > 0;
-      }
-  // A 0-d tensor of the usual type lifts no dimensioned one of its category, but it would lift a 0-d one.
-  if (any && !dimensioned)
-    return scalars;
-  return category == Category::Float ? defaultDType() : category == Category::Int ? DType::I64 : DType::Bool;
-}
 } // namespace
 
 /// A number in the place of a tensor (`1 - x`), as a 0-d tensor made from a number operand.
 int32_t Recorder::numberTensor(const Tensor &t, Span<const Arg<Tensor>> among) {
   Number n = t.item();
+  NumberType type(n.category());
+  for (const Arg<Tensor> &a : among)
+    for (const Tensor &other : a.values())
+      if (other.defined() && !other.isWrapped())
+        type.beside(other.dtype(), other.dim() > 0);
   Arg<GVal> args[4] = {Arg<GVal>::ofDims(Span<const Dim>()), Arg<GVal>::number(graph_.addNumber(n)),
-                       Arg<GVal>::ofDType(numberTypeAmong(among, n.category())), Arg<GVal>()};
+                       Arg<GVal>::ofDType(type.get()), Arg<GVal>()};
   SmallVec<TensorMeta, 3> metas;
   return node(opInfo(OpId::Full), args, metas);
 }

@@ -292,6 +292,20 @@ def _mentions(dag, names):
     return False
 
 
+def _primitives(dag):
+    if isinstance(dag, tuple):
+        yield dag[0]
+        for v, _ in dag[1]:
+            yield from _primitives(v)
+
+
+def scalar_prims(ops):
+    """DLC_PRIM(name) for every primitive of runtime/scalar that a record's scalar dag names."""
+    syntax = {"const_", "given_", "case_", "truth_", "ins"}
+    names = {name for op in ops for name in _primitives(op.scalar) if name not in syntax}
+    return HEADER + "".join(f"DLC_PRIM({name.removesuffix('_')})\n" for name in sorted(names))
+
+
 def fallible(ops):
     """DLC_FALLIBLE(class) for every op that may raise on the values of its operands: indices, integer divisors."""
     divisions = {"floor_div_", "remainder_", "trunc_div_", "fmod_"}

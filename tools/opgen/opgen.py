@@ -36,6 +36,7 @@ def outputs(ops):
     files = {
         op + "OpIds.inc": cpp.op_ids(ops),
         op + "Fallible.inc": cpp.fallible(ops),
+        op + "ScalarPrims.inc": cpp.scalar_prims(ops),
         op + "OpArgs.inc": cpp.op_args(ops),
         op + "Functional.inc": cpp.functional(ops),
         op + "OpParams.inc": cpp.params_table(ops),
