@@ -1,5 +1,6 @@
 // Unification of the dims of all values of a group.
 #include "compiler/fusion/Group.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
 
@@ -56,6 +57,16 @@ int64_t Graph::bytes(Value v) const {
 
 namespace {
 
+/// How the points of a view follow from those of its operand.
+enum class ViewForm { Permutes, Repeats, Regroups, Other };
+ViewForm viewForm(const OpInfo &view) {
+  return llvm::StringSwitch<ViewForm>(view.name)
+      .Cases("transpose", "permute", ViewForm::Permutes)
+      .Case("expand", ViewForm::Repeats)
+      .Cases("view", "unsqueeze", "squeeze", "detach", ViewForm::Regroups)
+      .Default(ViewForm::Other);
+}
+
 class Unifier {
 public:
   Unifier(const Graph &graph, ArrayRef<uint32_t> members, std::string &why)
@@ -107,24 +118,28 @@ private:
     AxisList from;
     if (!axesOf(op->getOperand(0), from))
       return false;
-    StringRef name = view.info->name;
-    if (name == "transpose" || name == "permute") {
+    switch (viewForm(*view.info)) {
+    case ViewForm::Permutes:
       // The layout of a row-major value tells where each dim went.
       if (!permuted(op, from, out))
         return false;
-    } else if (name == "expand") {
+      break;
+    case ViewForm::Repeats: {
       out = freshAxes(v);
       Dims sizes = graph_.symbols().sizes(v), small = graph_.symbols().sizes(op->getOperand(0));
       size_t lead = sizes.size() - small.size();
       for (size_t k = 0; k < small.size(); ++k)
         if (small[k].same(sizes[lead + k]))
           out[lead + k] = from[k];
-    } else if (name == "view" || name == "unsqueeze" || name == "squeeze" || name == "detach") {
+      break;
+    }
+    case ViewForm::Regroups:
       out = freshAxes(v);
       if (!shape_.axes.unify(out, from))
         return refuse("(iii) no affine map expresses the reshape");
-    } else {
-      return refuse(Twine("(iii) ") + name + " of a value of the group");
+      break;
+    case ViewForm::Other:
+      return refuse(Twine("(iii) ") + view.info->name + " of a value of the group");
     }
     shape_.valueAxes[v] = out;
     return true;
@@ -396,11 +411,7 @@ std::optional<GroupShape> shapeOf(const Graph &graph, ArrayRef<uint32_t> members
   return Unifier(graph, members, why).run();
 }
 
-bool keepsPoints(const OpInfo &view) {
-  StringRef name = view.name;
-  return name == "transpose" || name == "permute" || name == "expand" || name == "view" || name == "unsqueeze" ||
-         name == "squeeze" || name == "detach";
-}
+bool keepsPoints(const OpInfo &view) { return viewForm(view) != ViewForm::Other; }
 
 bool isInside(const Graph &graph, const GroupShape &shape, Value v) {
   int64_t p = graph.producer(v);
