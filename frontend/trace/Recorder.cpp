@@ -65,6 +65,7 @@ SmallVec<int64_t> denseOrder(const Sizes &sizes, const Sizes &strides) {
 Recorder::Recorder(PieceRunner runner) : runner_(std::move(runner)), epoch_(nextEpoch++) {}
 
 Recorder::~Recorder() {
+  logGradients(false);
   if (numStates_)
     abandon("this tensor was recorded by a compiled call that did not finish\nuse the results of a call that returned");
 }
@@ -89,7 +90,7 @@ Recorder::State &Recorder::newState(Storage *storage) {
   s.storage = storage;
   s.base = s.writeTo = -1;
   s.offset = 0;
-  s.input = s.dirty = false;
+  s.input = s.dirty = s.saved = false;
   s.inputsOf.clear();
   storage->note = &s;
   storage->noteEpoch = epoch_;
@@ -242,6 +243,8 @@ void Recorder::establishBase(State &s, const Tensor &t) {
 
 void Recorder::write(const Tensor &t, int32_t value) {
   State &s = track(t);
+  if (s.saved && gradLogger_)
+    gradLogger_->overwritten();
   establishBase(s, t);
   if (sameView(t, s.sizes, s.strides, s.offset, s.dtype)) {
     s.base = value;
@@ -517,6 +520,8 @@ void Recorder::reset() {
     s->keep = {};
   }
   numStates_ = 0;
+  if (gradLogger_)
+    gradLogger_->take();
   sawFallible_ = false;
   inputTensors_.clear();
   piece_.inputs.clear();
@@ -558,6 +563,7 @@ void Recorder::flush(FlushReason reason, const std::string &what) {
     onBreak({reason, what, locText(markLoc()), graph_.nodes.size()});
   std::swap(piece_.graph, graph_);
   std::swap(piece_.inputs, inputTensors_);
+  piece_.gradients = gradLogger_ ? gradLogger_->take() : GradLog();
   piece_.numbers = piece_.graph.numbers;
   piece_.sharedInput.assign(piece_.inputs.size(), false);
   for (auto &s : states())

@@ -5,6 +5,7 @@
 // A tensor caches the value of its view for the storage's current version; an in-place op makes a new base, so older
 // reads keep what they saw and later reads of any view see the write. Inputs are written back when the piece ends.
 #pragma once
+#include "frontend/trace/GradLog.h"
 #include "runtime/graph/Graph.h"
 #include "runtime/op/Dispatcher.h"
 #include <functional>
@@ -19,6 +20,7 @@ struct Piece {
   /// Inputs that share their storage with another input: not to be written before everything has been read.
   std::vector<bool> sharedInput;
   std::vector<Number> numbers;
+  GradLog gradients; ///< if asked for with logGradients()
 };
 
 /// Runs a piece: fills one tensor per graph output (write-backs are performed by the runner).
@@ -52,9 +54,16 @@ public:
   /// Forgets the piece without running it; its tensors raise `message` when read.
   void abandon(const std::string &message);
   /// Gives the recorder to the next call: `runner` runs its pieces.
-  void restart(PieceRunner runner) { runner_ = std::move(runner); }
+  void restart(PieceRunner runner) {
+    runner_ = std::move(runner);
+    logGradients(false);
+  }
+  /// From the next op on pieces say what the tape did with their calls.
+  void logGradients(bool on);
+  GradLogger *gradLogger() { return gradLogger_.get(); }
 
 private:
+  friend class GradLogger;
   struct State {
     Storage *storage = nullptr; // null once it died
     Ref<Storage> keep;          // inputs are kept alive; deferred storages are not, so that the dead need no output
@@ -64,6 +73,7 @@ private:
     DType dtype = DType::F32;
     bool input = false;
     bool dirty = false;
+    bool saved = false;            // the tape saved this storage's values (with gradients logged)
     int32_t writeTo = -1;          // index of the graph input that the final base is written to
     std::vector<int32_t> inputsOf; // indices of the graph inputs that read this storage
   };
@@ -92,6 +102,7 @@ private:
   void reset();
 
   PieceRunner runner_;
+  std::unique_ptr<GradLogger> gradLogger_;
   Graph graph_;
   std::vector<std::unique_ptr<State>> states_; // the first numStates_ are in use, the others wait for the next piece
   size_t numStates_ = 0;

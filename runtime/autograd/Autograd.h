@@ -32,6 +32,8 @@ public:
   uint32_t numInputs = 1;
   /// Made while a recorder was installed: the backward of a compiled forward is compiled too.
   bool recorded = false;
+  /// The renewed history of a view after its base was written in place; its one edge is the base's.
+  bool renewsView = false;
   /// Creation order: a consumer always has a larger number than its producers. Leaves have theirs offset to the bottom.
   int64_t sequence;
   /// Hooks on the tensor that is input `first` of this node; may return a replacement (undefined: keep).
@@ -80,6 +82,21 @@ void backward(Span<const Tensor> roots, Span<const Tensor> grads, bool retainGra
 /// tensor if allowUnused, else RuntimeError.
 std::vector<Tensor> grad(Span<const Tensor> roots, Span<const Tensor> inputs, Span<const Tensor> grads,
                          bool retainGraph, bool createGraph, bool allowUnused);
+
+/// Sees what the tape does with the calls of its thread while an interceptor records them.
+class GradObserver {
+public:
+  virtual ~GradObserver() = default;
+  /// A node was made for a call that is about to be dispatched. `copiesSelf`: it keeps a copy of what is overwritten.
+  virtual void before(const OpInfo &op, Span<const Arg<Tensor>> args, const GradNode &node, bool copiesSelf) = 0;
+  /// The results have their histories.
+  virtual void after(const OpInfo &op, Span<const Tensor> outs, const GradNode &node, CallForm form) = 0;
+  /// A hook or a kept gradient was asked for on a tensor that is no leaf.
+  virtual void hooked(const Tensor &t) = 0;
+};
+/// Of this thread; null: nobody.
+GradObserver *gradObserver();
+void setGradObserver(GradObserver *observer);
 
 /// How the backward of recorded nodes is run when no recorder is installed: `region` must call `body(context)` once.
 void setBackwardRegion(void (*region)(void (*body)(void *), void *context));

@@ -7,6 +7,7 @@ namespace dlc {
 namespace {
 
 std::atomic<int64_t> nextSequence{int64_t(1) << 40};
+thread_local GradObserver *observer = nullptr;
 
 /// A tensor kept for the backward pass: an alias outside the graph, its edge, and the version it must still have.
 struct SavedTensor {
@@ -159,15 +160,19 @@ void differentiable(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Ten
   GradModeScope off(false);
   auto *raw = new OpNode(op, args, copySelf);
   Ref<GradNode> node(raw);
+  GradObserver *o = currentInterceptor() ? observer : nullptr;
+  if (o)
+    o->before(op, args, *raw, copySelf);
   dispatchBelowAutograd(op, args, outs, form);
   raw->saveResults(Span<const Tensor>(outs.data(), outs.size()));
-  if (form == CallForm::InPlace) {
+  if (form == CallForm::InPlace)
     rebaseHistory(outs[0], node);
-    return;
-  }
-  for (size_t i = 0; i < outs.size(); ++i)
-    if (outs[i].defined() && isFloat(outs[i].dtype()))
-      attach(outs[i], node, static_cast<uint32_t>(i));
+  else
+    for (size_t i = 0; i < outs.size(); ++i)
+      if (outs[i].defined() && isFloat(outs[i].dtype()))
+        attach(outs[i], node, static_cast<uint32_t>(i));
+  if (o)
+    o->after(op, outs, *raw, form);
 }
 
 bool anyRequiresGrad(Span<const Arg<Tensor>> args) {
@@ -197,6 +202,9 @@ void autogradDispatch(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<T
 }
 
 } // namespace
+
+GradObserver *gradObserver() { return observer; }
+void setGradObserver(GradObserver *o) { observer = o; }
 
 GradNode::GradNode() : recorded(currentInterceptor() != nullptr), sequence(nextSequence++) {}
 

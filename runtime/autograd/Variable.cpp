@@ -81,6 +81,7 @@ public:
       strides_.push_back(s);
     offset_ = view.offset() - base.offset();
     edges.push_back(gradEdgeOf(base));
+    renewsView = true;
   }
   std::string name() const override { return "AsStridedBackward0"; }
   std::vector<Tensor> apply(std::vector<Tensor> grads, bool) override {
@@ -178,6 +179,8 @@ void detachInPlace(const Tensor &t) {
 int64_t addHook(const Tensor &t, std::function<Tensor(const Tensor &)> hook) {
   GradEdge e = gradEdgeOf(t);
   DLC_REQUIRE(e, Runtime, "register_hook: `self` does not require grad\ncall requires_grad_() on it first");
+  if (GradObserver *observer = gradObserver(); observer && !isLeaf(t))
+    observer->hooked(t);
   e.node->hooks.push_back({e.index, std::move(hook)});
   return static_cast<int64_t>(e.node->hooks.size()) - 1;
 }
@@ -188,6 +191,8 @@ void retainGrad(const Tensor &t) {
   GradMeta &m = gradMetaOf(t);
   if (isLeaf(t) || m.retainsGrad)
     return;
+  if (GradObserver *observer = gradObserver())
+    observer->hooked(t);
   m.retainsGrad = true;
   e.node->retained.push_back({e.index, &m});
 }

@@ -108,6 +108,11 @@ def boxes(ops, family):
     return "".join(out)
 
 
+def vjp_cases(ops):
+    """DLC_VJP(class, function) for every op with a gradient."""
+    return HEADER + "".join(f"DLC_VJP({op.cls}, {camel(op.mnemonic)}Vjp)\n" for op in ops if op.vjps)
+
+
 def rule_cases(ops):
     """DLC_RULE(class, function) for every composite."""
     return HEADER + "".join(f"DLC_RULE({op.cls}, {camel(op.mnemonic)}Rule)\n" for op in ops if op.composite)

@@ -52,6 +52,7 @@ def outputs(ops):
         "kernels/elementwise/Wide.inc": scalars.wide(ops),
         rules + "RuleDecls.inc": cpp.rule_decls(ops),
         rules + "RuleCases.inc": grads.rule_cases(ops),
+        rules + "VjpCases.inc": grads.vjp_cases(ops),
         "python/binding/PyTable.inc": pytable.table(ops),
         "python/dlc/_op_samples.py": pytable.samples(ops),
         "schemas.txt": pytable.schemas(ops),
