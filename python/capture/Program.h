@@ -17,15 +17,16 @@ constexpr Reg kNoReg = -1;
 
 enum class Do : uint8_t {
   // --- loads of the state at entry; a load that finds nothing is a miss. `a` is a register of objs.
-  Arg,         ///< objs[dst] = argument imm of the call: positional ones, then keyword values in the order of the call
-  Callee,      ///< objs[dst] = the wrapped callable itself
-  Const,       ///< objs[dst] = object
-  DictGet,     ///< objs[dst] = a[key]; a is an exact dict (or a subclass with dict's own storage), key a str or scalar
-  AttrGet,     ///< objs[dst] = the entry `key` of the instance dictionary of a
-  TypeGet,     ///< objs[dst] = the entry `key` found through the MRO of the type object in a, not bound
-  SlotGet,     ///< objs[dst] = the object at byte offset imm of a (a __slots__ member)
-  Item,        ///< objs[dst] = item imm of the list or tuple a
-  Cell,        ///< objs[dst] = content of closure cell imm of the function a
+  Arg,     ///< objs[dst] = argument imm of the call: positional ones, then keyword values in the order of the call
+  Callee,  ///< objs[dst] = the wrapped callable itself
+  Const,   ///< objs[dst] = object
+  DictGet, ///< objs[dst] = a[key]; a is a dict (or a subclass with dict's own storage); the key is objs[b], or `key` if
+           ///< b is kNoReg
+  AttrGet, ///< objs[dst] = the entry `key` of the instance dictionary of a
+  TypeGet, ///< objs[dst] = the entry `key` found through the MRO of the type object in a, not bound
+  SlotGet, ///< objs[dst] = the object at byte offset imm of a (a __slots__ member)
+  Item,    ///< objs[dst] = item imm of the list or tuple a
+  Cell,    ///< objs[dst] = content of closure cell imm of the function a
   CellObject,  ///< objs[dst] = closure cell imm of the function a
   FunctionGet, ///< objs[dst] = field imm (FunctionField) of the function a
   MethodSelf,  ///< objs[dst] = __self__ of the bound method a
@@ -39,8 +40,10 @@ enum class Do : uint8_t {
   NotSame,    ///< they are not
   Equals,     ///< a has the exact type of the scalar, str or bytes `object` and its value (floats: the bits)
   Length,     ///< len(a) == imm for a list, tuple, dict, set, deque (exact or subclass with the base's own len)
+  DictKeyAt,  ///< objs[dst] = key imm of dict a, in order
   DictKeys,   ///< the keys of dict a in order are those of the tuple `object`
-  DictLacks,  ///< key not in dict a
+  SetItems,   ///< iterating the set a gives the items of the tuple `object`, in that order
+  DictLacks,  ///< key (or objs b) not in dict a
   AttrLacks,  ///< the instance dictionary of a has no `key` (or there is none)
   TypeAttrIs, ///< what type `object` finds for `key` through its MRO is `extra` (null: nothing)
   CodeIs,     ///< a is a Python function whose __code__ is object

@@ -135,8 +135,24 @@ public:
   void gradStored(const dlc::Tensor &leaf, const dlc::Tensor &grad, bool addedInPlace) override;
   void notReplayable(const std::string &why) override { fail(why); }
 
-private:
   struct State;
+
+private:
+  void identify(PyObject *value, Reg dst, const std::string &source);
+  void identifyTensor(PyObject *value, Reg dst, const std::string &source);
+  void settleStores(PyObject *container);
+  bool readEntry(PyObject *container);
+  void readSet(PyObject *o, PyObject *content);
+  Obj readDictItem(PyObject *dict, PyObject *key, PyObject *value);
+  Obj readObjectKeys(PyObject *dict, const Obj &keys);
+  void dictLacks(PyObject *dict, PyObject *key);
+  void noteChanged(PyObject *o);
+  Reg tensOf(const dlc::Tensor &t);
+  Reg storageReg(const dlc::Tensor &t);
+  void checkAliases();
+  void drawRandom(const trace::PieceRecord &record);
+  friend class Emitter;
+
   std::unique_ptr<State> s_;
   bool failed_ = false;
   std::string why_, failLoc_;
