@@ -1,42 +1,15 @@
-// Look-up, anti-unification, compilation and the interpreter fallback of recorded pieces.
-#include "frontend/compile/Compile.h"
-#include "frontend/compile/Skeleton.h"
+// Look-up, anti-unification, compilation and the interpreter fallback of recorded pieces. What is said about them is
+// in Explain.cpp.
+#include "frontend/compile/Background.h"
+#include "frontend/compile/Cache.h"
 #include "runtime/autograd/Autograd.h"
+#include "runtime/core/Interrupt.h"
 #include "runtime/core/Knobs.h"
+#include <algorithm>
 #include <chrono>
-#include <unordered_map>
+#include <set>
 
 namespace dlc {
-
-/// One compiled graph: the numbers it was made from, how they generalise, what it rests on.
-struct CacheEntry {
-  std::vector<std::vector<int64_t>> samples;
-  Lifting lifting;
-  std::vector<Fact> facts;
-  Graph graph;                             // what was compiled, or what the interpreter runs
-  std::shared_ptr<CompiledGraph> compiled; // null: the interpreter runs it
-  std::string failure;
-  int64_t hits = 0;
-  std::vector<int64_t> lastNumbers, lastSymbols; // the last match, so that a repeated shape costs one comparison
-};
-
-struct CompiledFunction::Cache {
-  struct Bucket {
-    std::string bytes;
-    std::vector<std::shared_ptr<CacheEntry>> entries; // most recently used first
-    bool saidLimit = false;
-  };
-  std::mutex mutex;
-  std::unordered_multimap<uint64_t, Bucket> buckets;
-
-  Bucket &bucket(const Skeleton &key) {
-    auto range = buckets.equal_range(key.hash);
-    for (auto it = range.first; it != range.second; ++it)
-      if (it->second.bytes == key.bytes)
-        return it->second;
-    return buckets.emplace(key.hash, Bucket{key.bytes, {}, false})->second;
-  }
-};
 
 namespace {
 
@@ -44,16 +17,34 @@ constexpr size_t kMinNodes = 3;
 constexpr size_t kMaxEntries = 16;
 constexpr size_t kMaxEvents = 1000;
 
-std::mutex statsMutex;
+ForkMutex &statsMutex() {
+  static auto *mutex = new ForkMutex; // counts may come in while the process ends
+  return *mutex;
+}
 CompileStats stats;
+/// All compiled functions there are, for resetCompiler().
+struct Functions {
+  ForkMutex mutex;
+  std::set<CompiledFunction *> all;
+};
+Functions &functions() {
+  static auto *f = new Functions;
+  return *f;
+}
 Backend backend = nullptr;
 thread_local CompiledCall *activeCall = nullptr;
 thread_local trace::Recorder *activeRecorder = nullptr;
 thread_local std::unique_ptr<trace::Recorder> spareRecorder; // one kept a thread, with the memory of its tables
 
 template <class F> void count(F &&f) {
-  std::lock_guard<std::mutex> lock(statsMutex);
+  std::lock_guard<ForkMutex> lock(statsMutex());
   f(stats);
+}
+
+/// Asks for all locations once: they are known from then on, and nothing that compiles may ask Python.
+void learnLocations(const Graph &g) {
+  for (const GraphNode &n : g.nodes)
+    locText(n.loc);
 }
 
 /// What differs between two samples, for the recompilation message.
@@ -68,11 +59,11 @@ std::string difference(const std::vector<int64_t> &a, const std::vector<int64_t>
 } // namespace
 
 CompileStats compileStats() {
-  std::lock_guard<std::mutex> lock(statsMutex);
+  std::lock_guard<ForkMutex> lock(statsMutex());
   return stats;
 }
 void resetCompileStats() {
-  std::lock_guard<std::mutex> lock(statsMutex);
+  std::lock_guard<ForkMutex> lock(statsMutex());
   stats = CompileStats();
 }
 void setBackend(Backend b) { backend = b; }
@@ -80,31 +71,44 @@ Backend currentBackend() { return backend; }
 bool isCompiling() { return activeRecorder != nullptr && currentInterceptor() == activeRecorder; }
 
 CompiledFunction::CompiledFunction(std::string name, CompileOptions options)
-    : name_(std::move(name)), options_(options), cache_(std::make_unique<Cache>()) {}
-CompiledFunction::~CompiledFunction() = default;
+    : name_(std::move(name)), options_(options), cache_(std::make_unique<Cache>()) {
+  std::lock_guard<ForkMutex> lock(functions().mutex);
+  functions().all.insert(this);
+}
+CompiledFunction::~CompiledFunction() {
+  std::lock_guard<ForkMutex> lock(functions().mutex);
+  functions().all.erase(this);
+}
+
+void CompiledFunction::reset() {
+  decltype(cache_->buckets) dropped; // destroyed without the lock
+  std::lock_guard<ForkMutex> lock(cache_->mutex);
+  dropped.swap(cache_->buckets);
+  cache_->ready = 0;
+  events_.clear();
+  saidBreak_ = false;
+  saidSmall_ = false;
+}
+
+void resetCompiler() {
+  std::lock_guard<ForkMutex> lock(functions().mutex);
+  for (CompiledFunction *f : functions().all)
+    f->reset();
+}
+
+bool CompiledFunction::waitsForCode() const {
+  return options_.background && cache_->queued > 0 && cache_->ready == 0 && forkGeneration() == 0;
+}
 
 void CompiledFunction::event(CompileEvent e) {
   static const char *topics[] = {"recompiles", "recompiles", "breaks", "breaks", "recompiles"};
   const char *topic = topics[static_cast<int>(e.kind)];
   if (logEnabled(topic))
     logLine(topic, str(name_, e.loc.empty() ? "" : " at ", e.loc, ": ", e.text));
-  std::lock_guard<std::mutex> lock(eventMutex_);
+  std::lock_guard<ForkMutex> lock(cache_->mutex);
   events_.push_back(std::move(e));
   if (events_.size() > kMaxEvents)
     events_.pop_front();
-}
-
-std::vector<CompileEvent> CompiledFunction::events() const {
-  std::lock_guard<std::mutex> lock(eventMutex_);
-  return {events_.begin(), events_.end()};
-}
-
-size_t CompiledFunction::numEntries() const {
-  std::lock_guard<std::mutex> lock(cache_->mutex);
-  size_t n = 0;
-  for (auto &[hash, bucket] : cache_->buckets)
-    n += bucket.entries.size();
-  return n;
 }
 
 void CompiledFunction::onBreak(const trace::FlushEvent &e) {
@@ -126,15 +130,19 @@ void CompiledFunction::onBreak(const trace::FlushEvent &e) {
     s.fallbacks += e.reason == trace::FlushReason::Unsupported;
   });
   event({CompileEvent::Kind::Break, e.loc, why, action});
-  if (!saidBreak_ && !options_.quiet) {
-    saidBreak_ = true;
+  bool first;
+  {
+    std::lock_guard<ForkMutex> lock(cache_->mutex);
+    first = !std::exchange(saidBreak_, true);
+  }
+  if (first && !options_.quiet)
     logLine("break", str(name_, " runs as more than one graph: broken", e.loc.empty() ? "" : " at ", e.loc, " because ",
                          why, " (dlc.explain lists all breaks)"));
-  }
 }
 
-std::shared_ptr<CacheEntry> CompiledFunction::lookUp(const Skeleton &key, std::vector<int64_t> &symbols) {
-  auto &bucket = cache_->bucket(key);
+/// Under the lock.
+std::shared_ptr<CacheEntry> CompiledFunction::lookUp(CacheBucket &bucket, const Skeleton &key,
+                                                     std::vector<int64_t> &symbols) {
   for (size_t i = 0; i < bucket.entries.size(); ++i) {
     std::shared_ptr<CacheEntry> e = bucket.entries[i];
     if (e->lastNumbers != key.numbers) {
@@ -155,8 +163,14 @@ std::shared_ptr<CacheEntry> CompiledFunction::lookUp(const Skeleton &key, std::v
 std::shared_ptr<CompiledGraph> CompiledFunction::build(const Graph &g, const trace::Piece &piece) {
   if (knobs().mode == "interpret" || !backend)
     return nullptr;
+  DLC_CHECK(knobs().fault != "compile", "DLC_FAULT=compile");
+  learnLocations(g);
   auto start = std::chrono::steady_clock::now();
-  auto compiled = backend(g, {name_, piece.sharedInput});
+  std::shared_ptr<CompiledGraph> compiled;
+  {
+    ForkGate gate;
+    compiled = backend(g, {name_, piece.sharedInput});
+  }
   GraphStats s = compiled->stats();
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   count([&](CompileStats &c) {
@@ -171,9 +185,60 @@ std::shared_ptr<CompiledGraph> CompiledFunction::build(const Graph &g, const tra
   return compiled;
 }
 
-std::shared_ptr<CacheEntry> CompiledFunction::compile(trace::Piece &piece, Skeleton &key,
-                                                      std::vector<int64_t> &symbols) {
-  auto &bucket = cache_->bucket(key);
+/// Lifts what differs between the samples, or is asked for by hints. Where the ops can't generalise over it, the entry
+/// stays as it is.
+void CompiledFunction::generalise(CacheEntry &entry, const trace::Piece &piece, const Skeleton &key,
+                                  std::vector<std::vector<int64_t>> samples) {
+  std::vector<LiftHint> hints = liftHints(piece, options_.dynamic == CompileOptions::Dynamic::Always);
+  // A size that is marked static has code of its own: other sizes of it say nothing about this one.
+  samples.erase(std::remove_if(samples.begin(), samples.end(),
+                               [&](const std::vector<int64_t> &s) {
+                                 for (size_t i = 0; i < hints.size(); ++i)
+                                   if (hints[i] == LiftHint::Fix && s[i] != key.numbers[i])
+                                     return true;
+                                 return false;
+                               }),
+                samples.end());
+  samples.push_back(key.numbers);
+  if (hints.empty() && samples.size() == 1)
+    return;
+  try {
+    Lifting lifted;
+    std::vector<Fact> facts;
+    Graph graph;
+    std::vector<std::vector<int64_t>> pinned;
+    // An op may want one exact size (1, to broadcast): then that number is no symbol, and the rest is lifted again.
+    for (size_t pins = 1; pins;) {
+      lifted = antiUnify(samples, key.inputNumbers, pinned, hints);
+      graph = liftGraph(piece, lifted, facts);
+      pins = 0;
+      for (const Fact &f : facts)
+        if (int64_t k = symbolFixedBy(f); k >= 0) {
+          std::vector<int64_t> column;
+          for (const auto &s : samples)
+            column.push_back(s[lifted.positions[k]]);
+          pinned.push_back(std::move(column));
+          ++pins;
+        }
+    }
+    for (size_t i = 0; i < hints.size(); ++i)
+      if (hints[i] == LiftHint::Lift && lifted.forms[i].isConst() && key.numbers[i] > 1)
+        event({CompileEvent::Kind::Limit, piece.graph.nodes.empty() ? "" : locText(piece.graph.nodes[0].loc),
+               str("a size marked dynamic is always ", key.numbers[i], ": some op takes no other"),
+               "take the mark away, or make the program work for other sizes"});
+    entry.lifting = std::move(lifted);
+    entry.facts = std::move(facts);
+    entry.graph = std::move(graph);
+    entry.samples = std::move(samples);
+  } catch (const Error &e) { // sizes that the ops can't generalise over: this recording gets static code
+    if (logEnabled("recompiles"))
+      logLine("recompiles", str(name_, ": sizes can't be lifted: ", e.what()));
+  }
+}
+
+/// The entry for a recording that none of the `others` serves, all but its code.
+std::shared_ptr<CacheEntry> CompiledFunction::draft(const trace::Piece &piece, const Skeleton &key,
+                                                    const std::vector<std::shared_ptr<CacheEntry>> &others) {
   auto entry = std::make_shared<CacheEntry>();
   entry->lifting = staticLifting(key.numbers);
   entry->samples = {key.numbers};
@@ -181,73 +246,138 @@ std::shared_ptr<CacheEntry> CompiledFunction::compile(trace::Piece &piece, Skele
   std::string loc = piece.graph.nodes.empty() ? "" : locText(piece.graph.nodes[0].loc);
   if (logEnabled("graph"))
     logLine("graph", str(name_, "\n", print(piece.graph)));
-  if (bucket.entries.empty()) {
+  std::vector<std::vector<int64_t>> samples;
+  if (others.empty()) {
     event({CompileEvent::Kind::Compile, loc, str("compiled a graph of ", piece.graph.nodes.size(), " ops"), ""});
   } else {
     // Generalise the entry that already covers most; what it was made from must stay covered.
-    auto general = std::max_element(bucket.entries.begin(), bucket.entries.end(), [](auto &a, auto &b) {
+    auto general = std::max_element(others.begin(), others.end(), [](auto &a, auto &b) {
       return a->lifting.positions.size() < b->lifting.positions.size();
     });
-    std::vector<std::vector<int64_t>> samples = (*general)->samples;
+    samples = (*general)->samples;
     event({CompileEvent::Kind::Recompile, loc,
            str("compiled again: ", difference(samples.back(), key.numbers, key.inputNumbers)), ""});
-    samples.push_back(key.numbers);
-    try {
-      Lifting lifted;
-      std::vector<Fact> facts;
-      Graph graph;
-      std::vector<std::vector<int64_t>> pinned;
-      // An op may want one exact size (1, to broadcast): then that number is no symbol, and the rest is lifted again.
-      for (size_t pins = 1; pins;) {
-        lifted = antiUnify(samples, key.inputNumbers, pinned);
-        graph = liftGraph(piece, lifted, facts);
-        pins = 0;
-        for (const Fact &f : facts)
-          if (int64_t k = symbolFixedBy(f); k >= 0) {
-            std::vector<int64_t> column;
-            for (const auto &s : samples)
-              column.push_back(s[lifted.positions[k]]);
-            pinned.push_back(std::move(column));
-            ++pins;
-          }
-      }
-      entry->lifting = std::move(lifted);
-      entry->facts = std::move(facts);
-      entry->graph = std::move(graph);
-      entry->samples = std::move(samples);
-    } catch (const Error &e) { // sizes that the ops can't generalise over: this recording gets static code
-      if (logEnabled("recompiles"))
-        logLine("recompiles", str(name_, ": sizes can't be lifted: ", e.what()));
-    }
-    if (bucket.entries.size() >= kMaxEntries && !bucket.saidLimit) {
-      bucket.saidLimit = true;
-      logLine("recompiles",
-              str(name_, " was compiled ", bucket.entries.size(),
-                  " times for one program; the oldest code is dropped from now on: ", events_.back().text));
-    }
-    while (bucket.entries.size() >= kMaxEntries)
-      bucket.entries.pop_back();
   }
-  symbols = entry->lifting.symbols(key.numbers);
+  if (options_.dynamic != CompileOptions::Dynamic::Never)
+    generalise(*entry, piece, key, std::move(samples));
   entry->lastNumbers = key.numbers;
-  entry->lastSymbols = symbols;
+  entry->lastSymbols = entry->lifting.symbols(key.numbers);
+  return entry;
+}
+
+/// Makes the entry's code. A failure leaves it to the interpreter.
+void CompiledFunction::finish(CacheEntry &entry, const trace::Piece &piece) {
   try {
     FactSink sink; // what rules and passes decide by the sizes at hand is as much a guard as what meta functions did
-    entry->compiled = build(entry->graph, piece);
+    entry.compiled = build(entry.graph, piece);
     for (const Fact &f : sink.take())
-      if (std::find(entry->facts.begin(), entry->facts.end(), f) == entry->facts.end())
-        entry->facts.push_back(f);
+      if (std::find(entry.facts.begin(), entry.facts.end(), f) == entry.facts.end())
+        entry.facts.push_back(f);
   } catch (const std::exception &e) {
-    entry->failure = e.what();
+    entry.failure = e.what();
     warnOnce(str(name_, ": a graph of ", piece.graph.nodes.size(),
                  " ops could not be compiled and runs in the interpreter: ", e.what()));
-    event({CompileEvent::Kind::Fallback, loc, str("not compiled: ", e.what()),
-           "the results stay right; report the replay command"});
+    event({CompileEvent::Kind::Fallback, piece.graph.nodes.empty() ? "" : locText(piece.graph.nodes[0].loc),
+           str("not compiled: ", e.what()), "the results stay right; report the replay command"});
   }
   if (logEnabled("guards"))
-    for (const Fact &f : entry->facts)
+    for (const Fact &f : entry.facts)
       logLine("guards", str(name_, ": ", str(f)));
-  bucket.entries.insert(bucket.entries.begin(), entry);
+}
+
+/// Compiles for a bucket that this thread has marked as building, and ends the mark.
+std::shared_ptr<CacheEntry> CompiledFunction::compileFor(CacheBucket &bucket, const trace::Piece &piece,
+                                                         const Skeleton &key) {
+  std::vector<std::shared_ptr<CacheEntry>> others, dropped;
+  std::shared_ptr<CacheEntry> entry;
+  std::string limit;
+  auto end = [&] {
+    {
+      std::lock_guard<ForkMutex> lock(cache_->mutex);
+      bucket.setBuilding(false);
+      if (entry) {
+        if (bucket.entries.size() >= kMaxEntries && !std::exchange(bucket.saidLimit, true))
+          limit = str(name_, " was compiled ", bucket.entries.size(),
+                      " times for one program; the oldest code is dropped from now on",
+                      events_.empty() ? "" : ": " + events_.back().text);
+        for (; bucket.entries.size() >= kMaxEntries; bucket.entries.pop_back())
+          dropped.push_back(bucket.entries.back());
+        bucket.entries.insert(bucket.entries.begin(), entry);
+        cache_->ready++;
+      }
+    }
+    cache_->changed.bump();
+    if (!limit.empty())
+      logLine("recompiles", limit);
+  };
+  try {
+    {
+      std::lock_guard<ForkMutex> lock(cache_->mutex);
+      others = bucket.entries;
+    }
+    auto made = draft(piece, key, others);
+    finish(*made, piece);
+    entry = std::move(made);
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+  return entry;
+}
+
+/// Leaves the compilation to the background thread. The caller has marked the bucket as building.
+bool CompiledFunction::enqueue(const trace::Piece &piece, Skeleton key, std::shared_ptr<CacheBucket> bucket) {
+  auto copy = std::make_shared<trace::Piece>();
+  copy->graph = piece.graph;
+  copy->sharedInput = piece.sharedInput;
+  copy->marks = piece.marks;
+  learnLocations(piece.graph);
+  cache_->queued++;
+  bool taken = compileInBackground([self = Ref<CompiledFunction>(this), copy, key = std::move(key), bucket] {
+    try {
+      self->compileFor(*bucket, *copy, key);
+    } catch (const std::exception &e) { // out of memory, or the like: the next call tries again
+      warnOnce(str(self->name_, ": compiling in the background failed: ", e.what()));
+    }
+    self->cache_->queued--;
+  });
+  if (!taken)
+    cache_->queued--;
+  return taken;
+}
+
+/// The entry that serves the recording, compiled if there is none; null: it is being compiled in the background.
+std::shared_ptr<CacheEntry> CompiledFunction::entryFor(trace::Piece &piece, Skeleton &key,
+                                                       std::vector<int64_t> &symbols, bool &hit) {
+  bool background = options_.background && knobs().mode != "interpret" && backend;
+  std::shared_ptr<CacheBucket> bucket;
+  for (;;) {
+    uint32_t seen = cache_->changed.now();
+    {
+      std::lock_guard<ForkMutex> lock(cache_->mutex);
+      bucket = cache_->bucket(key);
+      if (auto entry = lookUp(*bucket, key, symbols)) {
+        hit = true;
+        entry->hits++;
+        return entry;
+      }
+      if (!bucket->building()) {
+        bucket->setBuilding(true);
+        break;
+      }
+    }
+    if (background)
+      return nullptr;
+    cache_->changed.wait(seen, 50);
+    throwIfInterrupted();
+  }
+  if (background && enqueue(piece, key, bucket))
+    return nullptr;
+  auto entry = compileFor(*bucket, piece, key);
+  std::lock_guard<ForkMutex> lock(cache_->mutex);
+  symbols = entry->lifting.symbols(key.numbers);
+  entry->hits++;
   return entry;
 }
 
@@ -263,22 +393,20 @@ void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) 
   }
   Skeleton key = skeletonOf(piece);
   std::vector<int64_t> symbols;
-  std::shared_ptr<CacheEntry> entry;
-  bool hit;
-  {
-    std::lock_guard<std::mutex> lock(cache_->mutex);
-    entry = lookUp(key, symbols);
-    hit = entry != nullptr;
-    if (!entry)
-      entry = compile(piece, key, symbols);
-    entry->hits++;
-  }
+  bool hit = false;
+  std::shared_ptr<CacheEntry> entry = entryFor(piece, key, symbols, hit);
+  if (!entry)
+    return interpret(piece.graph, piece.inputs, piece.numbers, {}, outs);
   if (!entry->compiled) {
-    if (!entry->failure.empty())
+    if (!entry->failure.empty()) {
+      DLC_REQUIRE(!options_.fullgraph, Runtime, name_,
+                  ": fullgraph=True, but a graph could not be compiled: ", entry->failure);
       count([](CompileStats &s) { s.fallbacks++; });
+    }
     return interpret(entry->graph, piece.inputs, piece.numbers, symbols, outs);
   }
   try {
+    DLC_CHECK(knobs().fault != "run", "DLC_FAULT=run");
     entry->compiled->run(piece.inputs, piece.numbers, symbols, outs);
   } catch (const Error &e) {
     if (e.kind() == ErrorKind::Memory)
@@ -292,62 +420,6 @@ void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) 
   }
   if (hit)
     count([](CompileStats &s) { s.hits++; });
-}
-
-std::string CompiledFunction::explain() const {
-  std::ostringstream os;
-  os << "compiled function " << name_ << "\n";
-  {
-    std::lock_guard<std::mutex> lock(cache_->mutex);
-    size_t n = 0;
-    for (auto &[hash, bucket] : cache_->buckets)
-      for (auto &e : bucket.entries) {
-        os << "graph " << n++ << ": " << e->graph.nodes.size() << " ops, " << e->graph.inputs.size() << " inputs, "
-           << e->graph.outputs.size() << " outputs, ran " << e->hits << " times";
-        if (e->compiled) {
-          GraphStats s = e->compiled->stats();
-          os << "; " << s.kernels << " kernels, " << s.libraryCalls << " library calls, " << s.otherSteps
-             << " other steps, compiled in " << s.compileSeconds << " s";
-        } else {
-          os << "; runs in the interpreter" << (e->failure.empty() ? "" : ": " + e->failure);
-        }
-        os << "\n";
-        for (size_t k = 0; k < e->graph.symbols.size(); ++k)
-          os << "  size s" << k << " varies (now " << e->lastSymbols[k] << ")\n";
-        for (const Fact &f : e->facts)
-          os << "  guard: " << str(f) << "\n";
-        if (e->compiled)
-          os << e->compiled->describe();
-      }
-  }
-  // One line for what happened again and again, in the order of the first time.
-  std::vector<std::pair<std::string, int>> lines;
-  for (const CompileEvent &e : events()) {
-    static const char *kinds[] = {"compile", "recompile", "break", "fallback", "limit"};
-    std::string line = str(kinds[static_cast<int>(e.kind)], e.loc.empty() ? "" : " at ", e.loc, ": ", e.text,
-                           e.action.empty() ? "" : "; ", e.action);
-    auto known = std::find_if(lines.begin(), lines.end(), [&](auto &l) { return l.first == line; });
-    if (known == lines.end())
-      lines.push_back({line, 1});
-    else
-      ++known->second;
-  }
-  for (auto &[line, times] : lines)
-    os << line << (times > 1 ? str(" (", times, " times)") : "") << "\n";
-  return os.str();
-}
-
-std::string CompiledFunction::graphJson() const {
-  std::lock_guard<std::mutex> lock(cache_->mutex);
-  std::shared_ptr<CompiledGraph> best;
-  size_t most = 0;
-  for (auto &[hash, bucket] : cache_->buckets)
-    for (auto &e : bucket.entries)
-      if (e->compiled && e->graph.nodes.size() >= most) {
-        most = e->graph.nodes.size();
-        best = e->compiled;
-      }
-  return best ? best->json() : "{}";
 }
 
 namespace {
@@ -369,7 +441,7 @@ void installCompile() {
 }
 
 CompiledCall::CompiledCall(Ref<CompiledFunction> function) : function_(std::move(function)) {
-  if (activeCall || currentInterceptor() || knobs().mode == "eager")
+  if (activeCall || currentInterceptor() || knobs().mode == "eager" || function_->waitsForCode())
     return;
   CompiledFunction *f = function_.get();
   recorder_ = std::move(spareRecorder);
@@ -378,6 +450,7 @@ CompiledCall::CompiledCall(Ref<CompiledFunction> function) : function_(std::move
     recorder_->restart(runner);
   else
     recorder_ = std::make_unique<trace::Recorder>(runner);
+  recorder_->keepMarks(f->options().dynamic == CompileOptions::Dynamic::Always);
   recorder_->onBreak = [f](const trace::FlushEvent &e) { f->onBreak(e); };
   scope_ = std::make_unique<InterceptorScope>(recorder_.get());
   activeCall = this;

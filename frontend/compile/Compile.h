@@ -5,7 +5,6 @@
 #include <atomic>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -28,6 +27,12 @@ void resetCompileStats();
 struct CompileOptions {
   bool fullgraph = false; ///< a break or fallback raises
   bool quiet = false;     ///< no line on stderr at the first break
+  enum class Dynamic : uint8_t {
+    Auto,   ///< sizes are lifted when a second value of them comes
+    Always, ///< sizes of inputs are lifted from the first recording on
+    Never   ///< each combination of sizes has code of its own
+  } dynamic = Dynamic::Auto;
+  bool background = false; ///< calls run eagerly until a thread has compiled their code
 };
 
 /// Something worth telling about a compiled function.
@@ -38,7 +43,9 @@ struct CompileEvent {
   std::string action; ///< what to do about it
 };
 
+struct CacheBucket;
 struct CacheEntry;
+struct Skeleton;
 
 /// The compiled state of one function. Threads may call it at the same time.
 class CompiledFunction : public RefCounted {
@@ -50,15 +57,28 @@ public:
   std::vector<CompileEvent> events() const;
   /// All compiled graphs with their plans, events, guards, as text.
   std::string explain() const;
+  /// The same graphs as a JSON list: counts, times, memory, guards, and the user's lines with the ops of each.
+  std::string explainJson() const;
   /// The fused graph of the entry with the most steps, as JSON.
   std::string graphJson() const;
   size_t numEntries() const;
+  /// Drops all code and events; running calls end with what they have.
+  void reset();
+  /// True if this call is to run without recording: its code is on the way and there is none yet.
+  bool waitsForCode() const;
 
 private:
   friend class CompiledCall;
   void runPiece(trace::Piece &piece, std::vector<Tensor> &outs);
-  std::shared_ptr<CacheEntry> lookUp(const struct Skeleton &key, std::vector<int64_t> &symbols);
-  std::shared_ptr<CacheEntry> compile(trace::Piece &piece, struct Skeleton &key, std::vector<int64_t> &symbols);
+  std::shared_ptr<CacheEntry> lookUp(CacheBucket &bucket, const Skeleton &key, std::vector<int64_t> &symbols);
+  std::shared_ptr<CacheEntry> entryFor(trace::Piece &piece, Skeleton &key, std::vector<int64_t> &symbols, bool &hit);
+  bool enqueue(const trace::Piece &piece, Skeleton key, std::shared_ptr<CacheBucket> bucket);
+  std::shared_ptr<CacheEntry> compileFor(CacheBucket &bucket, const trace::Piece &piece, const Skeleton &key);
+  std::shared_ptr<CacheEntry> draft(const trace::Piece &piece, const Skeleton &key,
+                                    const std::vector<std::shared_ptr<CacheEntry>> &others);
+  void generalise(CacheEntry &entry, const trace::Piece &piece, const Skeleton &key,
+                  std::vector<std::vector<int64_t>> samples);
+  void finish(CacheEntry &entry, const trace::Piece &piece);
   std::shared_ptr<CompiledGraph> build(const Graph &g, const trace::Piece &piece);
   void onBreak(const trace::FlushEvent &e);
   void event(CompileEvent e);
@@ -67,11 +87,13 @@ private:
   CompileOptions options_;
   struct Cache;
   std::unique_ptr<Cache> cache_;
-  mutable std::mutex eventMutex_;
-  std::deque<CompileEvent> events_;
+  std::deque<CompileEvent> events_; // guarded by the cache's lock, as saidBreak_ is
   bool saidBreak_ = false;
   std::atomic<bool> saidSmall_{false};
 };
+
+/// Drops all code of all compiled functions.
+void resetCompiler();
 
 /// A recording region on this thread. Nested in another region it does nothing: the outer one records.
 class CompiledCall {

@@ -116,6 +116,18 @@ public:
     out = exprs_[it->second];
     return true;
   }
+  /// A symbol or the product of two: what a size that was seen with one value only may be.
+  bool exact(const Column &c, Dim &out) const {
+    if (equalSymbol(c, out))
+      return true;
+    for (size_t i = 0; i < columns_.size(); ++i)
+      for (size_t j = i; j < columns_.size(); ++j)
+        if (c == product(i, j)) {
+          out = exprs_[i] * exprs_[j];
+          return true;
+        }
+    return false;
+  }
   bool fit(const Column &c, Dim &out) const {
     if (equalSymbol(c, out))
       return true;
@@ -124,14 +136,12 @@ public:
         return true;
     for (size_t i = 0; i < columns_.size(); ++i)
       for (size_t j = i; j < columns_.size(); ++j) {
-        Column product(samples_);
-        for (size_t s = 0; s < samples_; ++s)
-          product[s] = columns_[i][s] * columns_[j][s];
-        if (c == product) {
+        Column both = product(i, j);
+        if (c == both) {
           out = exprs_[i] * exprs_[j];
           return true;
         }
-        if (scaled(c, product, exprs_[i] * exprs_[j], out))
+        if (scaled(c, both, exprs_[i] * exprs_[j], out))
           return true;
       }
     for (size_t k = 0; k < columns_.size(); ++k)
@@ -141,6 +151,12 @@ public:
   }
 
 private:
+  Column product(size_t i, size_t j) const {
+    Column both(samples_);
+    for (size_t s = 0; s < samples_; ++s)
+      both[s] = columns_[i][s] * columns_[j][s];
+    return both;
+  }
   bool scaled(const Column &c, const Column &base, const Dim &expr, Dim &out) const {
     if (base[0] == 0 || c[0] == 0 || c[0] % base[0] != 0)
       return false;
@@ -240,26 +256,76 @@ int64_t symbolFixedBy(const Fact &fact) {
 }
 
 Lifting antiUnify(const std::vector<std::vector<int64_t>> &samples, size_t inputNumbers,
-                  const std::vector<std::vector<int64_t>> &pinned) {
+                  const std::vector<std::vector<int64_t>> &pinned, const std::vector<LiftHint> &hints) {
   const std::vector<int64_t> &current = samples.back();
   Lifting l;
   Fitter fitter(samples.size());
-  for (size_t i = 0; i < current.size(); ++i) {
+  l.forms.resize(current.size());
+  auto column = [&](size_t i) {
     Column c;
     for (const auto &s : samples)
       c.push_back(s[i]);
-    bool constant = std::all_of(c.begin(), c.end(), [&](int64_t v) { return v == c[0]; }) ||
-                    std::find(pinned.begin(), pinned.end(), c) != pinned.end();
+    return c;
+  };
+  auto isPinned = [&](const Column &c) { return std::find(pinned.begin(), pinned.end(), c) != pinned.end(); };
+  auto addSymbol = [&](size_t i, const Column &c) {
+    l.forms[i] = Dim::symbol(fitter.addSymbol(c), current[i]);
+    l.positions.push_back(static_cast<uint32_t>(i));
+  };
+  bool forced = false;
+  for (size_t i = 0; i < hints.size(); ++i) {
+    Column c = column(i);
     Dim form(current[i]);
-    // Inputs' sizes are causes, not consequences: a coincidence between two of them must not become an expression.
-    bool found = constant || (i < inputNumbers ? fitter.equalSymbol(c, form) : fitter.fit(c, form));
-    if (!found) {
-      form = Dim::symbol(fitter.addSymbol(c), current[i]);
-      l.positions.push_back(static_cast<uint32_t>(i));
+    if (hints[i] != LiftHint::Lift || current[i] < 2 || isPinned(c))
+      continue;
+    forced = true;
+    if (fitter.equalSymbol(c, form))
+      l.forms[i] = form;
+    else
+      addSymbol(i, c);
+  }
+  for (size_t i = 0; i < current.size(); ++i) {
+    LiftHint hint = i < hints.size() ? hints[i] : LiftHint::Auto;
+    if (hint == LiftHint::Lift && !l.forms[i].isConst())
+      continue;
+    Column c = column(i);
+    bool agree = std::all_of(c.begin(), c.end(), [&](int64_t v) { return v == c[0]; });
+    Dim form(current[i]);
+    bool found = hint == LiftHint::Fix || isPinned(c);
+    if (!found && agree) {
+      if (forced && current[i] > 1)
+        fitter.exact(c, form);
+      found = true;
     }
-    l.forms.push_back(form);
+    // Inputs' sizes are causes, not consequences: a coincidence between two of them must not become an expression.
+    if (!found)
+      found = i < inputNumbers ? fitter.equalSymbol(c, form) : fitter.fit(c, form);
+    if (found)
+      l.forms[i] = form;
+    else
+      addSymbol(i, c);
   }
   return l;
+}
+
+std::vector<LiftHint> liftHints(const trace::Piece &piece, bool all) {
+  std::vector<LiftHint> hints;
+  bool any = false;
+  for (size_t i = 0; i < piece.marks.size(); ++i) {
+    const TensorMeta &m = piece.graph.values[piece.graph.inputs[i]];
+    const trace::DimMarks &marks = piece.marks[i];
+    for (size_t d = 0; d < m.sizes.size(); ++d) {
+      bool fix = d < 32 && (marks.fixed >> d & 1), lift = d < 32 && (marks.dynamic >> d & 1);
+      fix |= marks.parameter && !lift;
+      hints.push_back(fix ? LiftHint::Fix : lift || all ? LiftHint::Lift : LiftHint::Auto);
+      any |= hints.back() != LiftHint::Auto && !marks.parameter;
+    }
+    if (!isRowMajor(m))
+      hints.insert(hints.end(), m.sizes.size(), marks.parameter ? LiftHint::Fix : LiftHint::Auto);
+  }
+  if (!any)
+    hints.clear();
+  return hints;
 }
 
 Graph liftGraph(const trace::Piece &piece, const Lifting &lifting, std::vector<Fact> &facts) {

@@ -25,14 +25,21 @@ struct Lifting {
   bool matches(const std::vector<int64_t> &numbers, Ints symbols) const;
 };
 
+/// What callers ask of single numbers of a skeleton: lift it from the first recording on, or never.
+enum class LiftHint : int8_t { Auto, Lift, Fix };
+/// By the marks of the piece's inputs (dlc.mark_dynamic, mark_static); with `all`, every size of an input that is no
+/// parameter is to be lifted. Empty: no hint at all.
+std::vector<LiftHint> liftHints(const trace::Piece &piece, bool all);
+
 /// Everything constant.
 Lifting staticLifting(const std::vector<int64_t> &numbers);
 /// Lifts what differs between the samples (recordings of one skeleton; the last is the current one). Numbers that
 /// agree in all samples stay constant; equal columns share a symbol; arguments that are a product, multiple or sum of
 /// earlier symbols in all samples are expressions of them. What was guessed is checked at each look-up.
-/// Columns in `pinned` stay constant.
+/// Columns in `pinned` stay constant. Numbers hinted to be lifted are, though all samples agree (but for 0 and 1, which
+/// ops treat differently); what equals them, or a product of two, is taken to be the same size.
 Lifting antiUnify(const std::vector<std::vector<int64_t>> &samples, size_t inputNumbers,
-                  const std::vector<std::vector<int64_t>> &pinned = {});
+                  const std::vector<std::vector<int64_t>> &pinned = {}, const std::vector<LiftHint> &hints = {});
 /// The symbol that a fact fixes to one number (`s0 - 3 == 0`), or -1.
 int64_t symbolFixedBy(const Fact &fact);
 

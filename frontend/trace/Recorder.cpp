@@ -121,6 +121,12 @@ int32_t Recorder::addInput(State &s, const Tensor &view) {
   int32_t index = static_cast<int32_t>(graph_.inputs.size());
   graph_.inputs.push_back(value);
   inputTensors_.push_back(kept);
+  if (keepMarks_ || readMarks) {
+    inputMarks_.resize(inputTensors_.size());
+    inputMarks_.back().parameter = view.impl()->requiresGrad;
+    if (readMarks)
+      readMarks(view, inputMarks_.back());
+  }
   if (!s.storage->foreign())
     s.inputsOf.push_back(index);
   return value;
@@ -524,6 +530,7 @@ void Recorder::reset() {
     gradLogger_->take();
   sawFallible_ = false;
   inputTensors_.clear();
+  inputMarks_.clear();
   piece_.inputs.clear();
   graph_.clear();
   epoch_ = nextEpoch++;
@@ -564,7 +571,9 @@ void Recorder::flush(FlushReason reason, const std::string &what) {
   std::swap(piece_.graph, graph_);
   std::swap(piece_.inputs, inputTensors_);
   piece_.gradients = gradLogger_ ? gradLogger_->take() : GradLog();
+  std::swap(piece_.marks, inputMarks_);
   piece_.numbers = piece_.graph.numbers;
+  piece_.marks.resize(piece_.marks.empty() ? 0 : piece_.inputs.size());
   piece_.sharedInput.assign(piece_.inputs.size(), false);
   for (auto &s : states())
     for (int32_t i : s->inputsOf)

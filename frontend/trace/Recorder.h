@@ -13,6 +13,13 @@
 
 namespace dlc::trace {
 
+/// What is known of an input's sizes beside their values; bit d stands for dimension d.
+struct DimMarks {
+  uint32_t dynamic = 0;   ///< dlc.mark_dynamic: vary from the start
+  uint32_t fixed = 0;     ///< dlc.mark_static: each size has code of its own
+  bool parameter = false; ///< a leaf that wants a gradient: belongs to the program more than to the call
+};
+
 /// A finished piece: the graph, the tensors of its inputs, and where its outputs go.
 struct Piece {
   Graph graph;
@@ -21,6 +28,7 @@ struct Piece {
   std::vector<bool> sharedInput;
   std::vector<Number> numbers;
   GradLog gradients; ///< if asked for with logGradients()
+  std::vector<DimMarks> marks; ///< one an input if anybody asks for marks, else none
 };
 
 /// Runs a piece: fills one tensor per graph output (write-backs are performed by the runner).
@@ -61,6 +69,10 @@ public:
   /// From the next op on pieces say what the tape did with their calls.
   void logGradients(bool on);
   GradLogger *gradLogger() { return gradLogger_.get(); }
+  /// Reads the marks that the user put on a tensor; null while there are none in the process.
+  static inline void (*readMarks)(const Tensor &t, DimMarks &out) = nullptr;
+  /// Whether pieces are to have marks though nobody marked anything.
+  void keepMarks(bool on) { keepMarks_ = on; }
 
 private:
   friend class GradLogger;
@@ -107,6 +119,8 @@ private:
   std::vector<std::unique_ptr<State>> states_; // the first numStates_ are in use, the others wait for the next piece
   size_t numStates_ = 0;
   std::vector<Tensor> inputTensors_;
+  std::vector<DimMarks> inputMarks_;
+  bool keepMarks_ = false;
   Piece piece_;
   uint64_t epoch_;
   bool flushing_ = false;

@@ -109,7 +109,8 @@ PyObject *registerHook(PyObject *self, PyObject *callable) {
       if (!state->callable)
         return Tensor();
       Obj keep = Obj::borrow(state->callable), arg = Obj::check(wrap(g));
-      Obj r = Obj::check(PyObject_CallOneArg(keep.get(), arg.get()));
+      PyObject *one[] = {arg.get()};
+      Obj r = Obj::check(callPython(keep.get(), one, 1, nullptr));
       DLC_REQUIRE(r.get() == Py_None || isTensor(r.get()), Type, "a tensor hook must return a Tensor or None, not ",
                   Py_TYPE(r.get())->tp_name);
       return r.get() == Py_None ? Tensor() : tensorOf(r.get());

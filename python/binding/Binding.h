@@ -6,6 +6,7 @@
 
 #include "runtime/core/Generator.h"
 #include "runtime/core/Tensor.h"
+#include <cxxabi.h>
 #include <string>
 #include <utility>
 
@@ -98,11 +99,25 @@ std::string userLocation();
 /// True for files of the dlc package itself.
 bool isPackageFile(PyObject *path);
 
+/// For threads that the exiting interpreter would unwind: never returns.
+[[noreturn]] void hangThread();
+/// PyEval_RestoreThread and PyGILState_Ensure that do not return once the interpreter exits.
+void restoreThread(PyThreadState *state);
+PyGILState_STATE ensureGil();
+/// False where waiting for the GIL could wait for a thread that waits for this one, or where Python knows no thread.
+bool mayWaitForGil();
+/// Shows a warning through Python's warnings module, from any thread.
+void warn(const std::string &text);
+/// Calls Python code that may run for long.
+PyObject *callPython(PyObject *function, PyObject *const *args, size_t nargs, PyObject *kwnames);
+
 /// Runs `f` and turns exceptions into a Python error and a null (or -1) result.
 template <class F> auto guarded(F &&f) noexcept -> decltype(f()) {
   using R = decltype(f());
   try {
     return f();
+  } catch (abi::__forced_unwind &) { // CPython ends a daemon thread
+    hangThread();
   } catch (...) {
     setPythonErrorFromCurrentException();
   }
@@ -118,7 +133,7 @@ public:
   explicit ReleaseGil(bool wanted = true) : state_(wanted ? PyEval_SaveThread() : nullptr) {}
   ~ReleaseGil() {
     if (state_)
-      PyEval_RestoreThread(state_);
+      restoreThread(state_);
   }
   ReleaseGil(const ReleaseGil &) = delete;
 
@@ -129,7 +144,7 @@ private:
 /// Holds the GIL while in scope, from any thread.
 class HoldGil {
 public:
-  HoldGil() : state_(PyGILState_Ensure()) {}
+  HoldGil() : state_(ensureGil()) {}
   ~HoldGil() { PyGILState_Release(state_); }
   HoldGil(const HoldGil &) = delete;
 
@@ -164,6 +179,7 @@ void initAutograd(PyObject *module);
 void initMisc(PyObject *module);
 void initModuleBase(PyObject *module);
 void initCompile(PyObject *module);
+void initGil(PyObject *module);
 
 /// The methods, getters and number slots that go into the Tensor type before it is made.
 void addMethods(const PyMethodDef *defs);

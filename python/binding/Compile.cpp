@@ -1,10 +1,11 @@
 // dlc.compile as Python sees it: a callable that runs a function inside a recording region, and where that stands in
 // the user's code. The rest (what to wrap, Modules) is python/dlc/compiler.
+#include "frontend/compile/Background.h"
 #include "frontend/compile/Compile.h"
 #include "frontend/import/Install.h"
 #include "python/binding/Internal.h"
+#include "runtime/core/ForkSafe.h"
 #include <frameobject.h>
-#include <mutex>
 #include <structmember.h>
 #include <unordered_map>
 
@@ -17,10 +18,11 @@ namespace {
 struct Mark {
   PyCodeObject *code;
   int offset;
+  std::string text; // what describe() found
 };
 struct Marks {
-  std::mutex mutex; // describe() may run without the GIL being ours when the table grows
-  std::vector<Mark> all{{nullptr, 0}};
+  ForkMutex mutex; // describe() may run without the GIL being ours when the table grows
+  std::vector<Mark> all{{nullptr, 0, ""}};
   std::unordered_map<uint64_t, uint32_t> ids;
   std::unordered_map<PyCodeObject *, bool> ours; ///< code of the dlc package; keeps the code alive
 };
@@ -55,8 +57,8 @@ uint32_t mark() {
       uint64_t key = reinterpret_cast<uint64_t>(code) * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(offset + 1);
       auto [it, isNew] = m.ids.try_emplace(key, static_cast<uint32_t>(m.all.size()));
       if (isNew) {
-        std::lock_guard<std::mutex> lock(m.mutex);
-        m.all.push_back({code, offset});
+        std::lock_guard<ForkMutex> lock(m.mutex);
+        m.all.push_back({code, offset, ""});
       }
       return it->second;
     }
@@ -67,18 +69,24 @@ uint32_t mark() {
   return 0;
 }
 
+/// Asks Python the first time only, since later askers may be where nobody can wait for the GIL.
 std::string describeMark(uint32_t id) {
   Mark found{};
   {
-    std::lock_guard<std::mutex> lock(marks().mutex);
+    std::lock_guard<ForkMutex> lock(marks().mutex);
     if (id < marks().all.size())
       found = marks().all[id];
   }
-  if (!found.code || !Py_IsInitialized())
-    return "";
-  HoldGil hold;
-  const char *path = PyUnicode_AsUTF8(found.code->co_filename);
-  return path ? str(path, ":", PyCode_Addr2Line(found.code, found.offset)) : "";
+  if (!found.code || !found.text.empty() || !Py_IsInitialized() || !mayWaitForGil())
+    return found.text;
+  {
+    HoldGil hold;
+    const char *path = PyUnicode_AsUTF8(found.code->co_filename);
+    found.text = path ? str(path, ":", PyCode_Addr2Line(found.code, found.offset)) : "";
+  }
+  std::lock_guard<ForkMutex> lock(marks().mutex);
+  marks().all[id].text = found.text;
+  return found.text;
 }
 
 // --- the compiled callable
@@ -107,7 +115,7 @@ PyObject *callCompiled(PyObject *self, PyObject *const *args, size_t nargs, PyOb
     Obj function = Obj::borrow(c->function);
     std::optional<CompiledCall> region;
     region.emplace(c->compiled);
-    Obj result(PyObject_Vectorcall(function.get(), args, nargs, kwnames));
+    Obj result(callPython(function.get(), args, nargs, kwnames));
     if (!result) {
       // An op recorded before the exception that fails now would have raised first, had it run when it was called.
       SavedError keep;
@@ -127,12 +135,12 @@ PyObject *callCompiled(PyObject *self, PyObject *const *args, size_t nargs, PyOb
 }
 
 PyObject *compiledNew(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-  static const char *names[] = {"function", "name", "fullgraph", "quiet", nullptr};
-  PyObject *function;
+  static const char *names[] = {"function", "name", "fullgraph", "quiet", "dynamic", "background", nullptr};
+  PyObject *function, *dynamic = Py_None;
   const char *name;
-  int fullgraph = 0, quiet = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|pp:_Compiled", const_cast<char **>(names), &function, &name,
-                                   &fullgraph, &quiet))
+  int fullgraph = 0, quiet = 0, background = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|ppOp:_Compiled", const_cast<char **>(names), &function, &name,
+                                   &fullgraph, &quiet, &dynamic, &background))
     return nullptr;
   return guarded([&] {
     Obj self = Obj::check(type->tp_alloc(type, 0));
@@ -142,6 +150,10 @@ PyObject *compiledNew(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     CompileOptions options;
     options.fullgraph = fullgraph != 0;
     options.quiet = quiet != 0;
+    options.background = background != 0;
+    options.dynamic = dynamic == Py_None   ? CompileOptions::Dynamic::Auto
+                      : dynamic == Py_True ? CompileOptions::Dynamic::Always
+                                           : CompileOptions::Dynamic::Never;
     new (&c->compiled) Ref<CompiledFunction>(makeRef<CompiledFunction>(name, options));
     return self.release();
   });
@@ -175,6 +187,13 @@ PyObject *compiledBind(PyObject *self, PyObject *object, PyObject *) {
 PyObject *explainMethod(PyObject *self, PyObject *) {
   return guarded([&] { return PyUnicode_FromString(compiledOf(self)->compiled->explain().c_str()); });
 }
+PyObject *explainJsonMethod(PyObject *self, PyObject *) {
+  return guarded([&] { return PyUnicode_FromString(compiledOf(self)->compiled->explainJson().c_str()); });
+}
+PyObject *resetMethod(PyObject *self, PyObject *) {
+  compiledOf(self)->compiled->reset();
+  Py_RETURN_NONE;
+}
 PyObject *graphJsonMethod(PyObject *self, PyObject *) {
   return guarded([&] { return PyUnicode_FromString(compiledOf(self)->compiled->graphJson().c_str()); });
 }
@@ -198,11 +217,25 @@ PyObject *getFullgraph(PyObject *self, void *) {
 
 PyMethodDef compiledMethods[] = {
     {"explain", explainMethod, METH_NOARGS, "All graphs, guards and events as text."},
+    {"explain_json", explainJsonMethod, METH_NOARGS, "Graphs, guards, times, memory and lines as a JSON list."},
+    {"reset", resetMethod, METH_NOARGS, "Drops the compiled code."},
     {"graph_json", graphJsonMethod, METH_NOARGS, "The largest fused graph as JSON."},
     {"events", eventsMethod, METH_NOARGS, "Compilations, breaks and fallbacks, a dict each."},
     {}};
+PyObject *getDynamic(PyObject *self, void *) {
+  CompileOptions::Dynamic d = compiledOf(self)->compiled->options().dynamic;
+  return Py_NewRef(d == CompileOptions::Dynamic::Auto     ? Py_None
+                   : d == CompileOptions::Dynamic::Always ? Py_True
+                                                          : Py_False);
+}
+PyObject *getBackground(PyObject *self, void *) {
+  return PyBool_FromLong(compiledOf(self)->compiled->options().background);
+}
+
 PyGetSetDef compiledGetters[] = {{"num_entries", getEntries, nullptr, "How many graphs are cached.", nullptr},
                                  {"fullgraph", getFullgraph, nullptr, "Whether breaks raise.", nullptr},
+                                 {"dynamic", getDynamic, nullptr, "When sizes are lifted.", nullptr},
+                                 {"background", getBackground, nullptr, "Whether a thread compiles.", nullptr},
                                  {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
                                  {}};
 PyMemberDef compiledMembers[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyCompiled, dict), READONLY, nullptr},
@@ -248,12 +281,63 @@ PyObject *callDisabled(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyOb
   return guarded([&]() -> PyObject * {
     DLC_REQUIRE(nargs > 0, Type, "_call_disabled: a function is needed");
     DisableScope scope("a function marked with dlc.compiler.disable");
-    return PyObject_Vectorcall(args[0], args + 1, static_cast<size_t>(nargs - 1), kwnames);
+    return callPython(args[0], args + 1, static_cast<size_t>(nargs - 1), kwnames);
   });
+}
+
+/// _reset_compiler(): drops the code of all compiled functions.
+PyObject *resetCompilerFn(PyObject *, PyObject *) {
+  resetCompiler();
+  Py_RETURN_NONE;
+}
+
+/// _wait_for_background(seconds): whether the background thread has nothing left to compile.
+PyObject *waitFn(PyObject *, PyObject *seconds) {
+  return guarded([&]() -> PyObject * {
+    double limit = PyFloat_AsDouble(seconds);
+    if (PyErr_Occurred())
+      return nullptr;
+    bool idle = false;
+    for (double waited = 0; !idle && waited <= limit; waited += 0.1) {
+      {
+        ReleaseGil release;
+        idle = waitForBackground(100);
+      }
+      if (PyErr_CheckSignals() < 0)
+        return nullptr;
+    }
+    return PyBool_FromLong(idle);
+  });
+}
+
+/// The attribute of a Python tensor that holds (dynamic, fixed), a bit a dimension.
+PyObject *marksName() {
+  static PyObject *name = PyUnicode_InternFromString("_dlc_dim_marks");
+  return name;
+}
+
+void readDimMarks(const Tensor &t, trace::DimMarks &out) {
+  auto *object = static_cast<PyTensor *>(t.impl()->pyObject);
+  if (!object || !PyGILState_Check() || !object->dict)
+    return;
+  PyObject *marks = PyDict_GetItemWithError(object->dict, marksName());
+  if (!marks || !PyTuple_Check(marks) || PyTuple_GET_SIZE(marks) != 2)
+    return PyErr_Clear();
+  out.dynamic = static_cast<uint32_t>(PyLong_AsUnsignedLongMask(PyTuple_GET_ITEM(marks, 0)));
+  out.fixed = static_cast<uint32_t>(PyLong_AsUnsignedLongMask(PyTuple_GET_ITEM(marks, 1)));
+}
+
+/// _use_dim_marks(): recorders read the marks from now on.
+PyObject *useDimMarks(PyObject *, PyObject *) {
+  trace::Recorder::readMarks = readDimMarks;
+  Py_RETURN_NONE;
 }
 
 PyMethodDef functions[] = {{"_compile_stats", statsFn, METH_NOARGS, nullptr},
                            {"_reset_compile_stats", resetStats, METH_NOARGS, nullptr},
+                           {"_reset_compiler", resetCompilerFn, METH_NOARGS, nullptr},
+                           {"_wait_for_background", waitFn, METH_O, nullptr},
+                           {"_use_dim_marks", useDimMarks, METH_NOARGS, nullptr},
                            {"_is_compiling", isCompilingFn, METH_NOARGS, nullptr},
                            fastMethod("_call_disabled", callDisabled, nullptr),
                            {}};

@@ -3,6 +3,7 @@
 #include "runtime/core/Allocator.h"
 #include "runtime/core/Knobs.h"
 #include "runtime/core/ThreadPool.h"
+#include <unistd.h>
 
 namespace dlc::py {
 namespace {
@@ -110,21 +111,13 @@ PyObject *canCast(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject 
   });
 }
 
-/// Asked by the thread pool during long loops, without the GIL: has the user pressed Ctrl-C?
+/// Asked by the thread pool during long loops, without the GIL: has the user pressed Ctrl-C? Only the main thread is
+/// told.
 bool interrupted() {
-  if (!Py_IsInitialized())
+  if (gettid() != getpid() || !Py_IsInitialized() || !mayWaitForGil())
     return false;
   HoldGil hold;
   return PyErr_CheckSignals() < 0;
-}
-
-/// Warnings of the C++ side go through Python's warnings module.
-void warn(const std::string &text) {
-  if (!Py_IsInitialized())
-    return;
-  HoldGil hold;
-  if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0)
-    PyErr_Clear();
 }
 
 // --- settings (the DLC_* environment variables), by their C++ names
@@ -161,7 +154,11 @@ PyObject *setKnob(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject 
     std::string_view wanted = PyUnicode_Check(slot[0]) ? PyUnicode_AsUTF8(slot[0]) : "";
 #define DLC_X(name, type, def, env, doc)                                                                               \
   if (wanted == #name) {                                                                                               \
-    readKnob(slot[1], #name, knobs().name);                                                                            \
+    type value;                                                                                                        \
+    readKnob(slot[1], #name, value);                                                                                   \
+    std::string fault = knobFault(#name, value);                                                                       \
+    DLC_REQUIRE(fault.empty(), Value, "config.", #name, ": ", fault, "\ngive a value that dlc.show_config() allows");  \
+    knobs().name = value;                                                                                              \
     Py_RETURN_NONE;                                                                                                    \
   }
     DLC_FOR_EACH_KNOB(DLC_X)
@@ -191,7 +188,6 @@ PyMethodDef functions[] = {
 
 void initMisc(PyObject *module) {
   setInterruptCheck(interrupted);
-  setWarningSink(warn);
   if (PyModule_AddFunctions(module, functions) < 0)
     throw PythonError{};
 }

@@ -57,6 +57,7 @@ extern "C" __attribute__((visibility("default"))) PyObject *PyInit__C() {
     }
     if (PyModule_AddStringConstant(module.get(), "__version__", DLC_VERSION) < 0)
       return nullptr;
+    initGil(module.get());
     initTypes(module.get());
     collectOpMethods();
     collectConvertMethods();

@@ -1,7 +1,7 @@
 // Canonical polynomials over symbols. Interning takes a lock, which is fine: constants never come here.
 #include "runtime/core/Dim.h"
+#include "runtime/core/ForkSafe.h"
 #include <map>
-#include <mutex>
 #include <tuple>
 #include <unordered_map>
 
@@ -23,7 +23,7 @@ struct FactorsLess {
 using Poly = std::map<Factors, int64_t, FactorsLess>;
 
 struct Interner {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::unordered_map<std::string, const DimExpr *> exprs;
   std::unordered_map<std::string, const DimAtom *> atoms;
   uint32_t nextAtom = 1u << 20; // symbols take their own number, so that s0 sorts before s1 whatever came first
@@ -46,7 +46,7 @@ std::string atomText(const DimAtom &a) {
 const DimAtom *internAtom(DimAtom a) {
   Interner &in = interner();
   std::string key = atomText(a);
-  std::lock_guard<std::mutex> lock(in.mutex);
+  std::lock_guard<ForkMutex> lock(in.mutex);
   const DimAtom *&slot = in.atoms[key];
   if (!slot) {
     a.id = a.kind == DimAtom::Kind::Symbol ? a.symbol : in.nextAtom++;
@@ -99,7 +99,7 @@ Dim fromPoly(int64_t value, Poly p) {
     return Dim(p.begin()->second);
   std::string text = polyText(p);
   Interner &in = interner();
-  std::lock_guard<std::mutex> lock(in.mutex);
+  std::lock_guard<ForkMutex> lock(in.mutex);
   const DimExpr *&slot = in.exprs[text];
   if (!slot) {
     auto *e = new DimExpr;

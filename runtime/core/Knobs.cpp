@@ -1,9 +1,10 @@
 // Reading the environment once; unknown DLC_* variables warn, since a typo must not pass silently.
 #include "runtime/core/Knobs.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/ForkSafe.h"
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <set>
 
 extern char **environ;
@@ -34,13 +35,41 @@ void parse(const char *env, const char *text, bool &out) {
 
 const std::set<std::string> kTopics = {"graph", "guards", "recompiles", "breaks", "fusion", "compile_time", "all"};
 
+/// What a knob may be, where its type allows more. Words: one of them; else a number in [low, high].
+struct Limit {
+  const char *knob;
+  std::vector<std::string> words;
+  int64_t low = 0, high = 0;
+};
+const std::vector<Limit> &limits() {
+  static const auto *all = new std::vector<Limit>{{"mode", {"eager", "interpret", "no_fuse", "full"}},
+                                                  {"gemmIsa", {"", "avx2"}},
+                                                  {"fault", {"", "compile", "run"}},
+                                                  {"fusionFuel", {}, -1, int64_t(1) << 40},
+                                                  {"cacheLimitMb", {}, 0, int64_t(1) << 40},
+                                                  {"compileThreads", {}, 0, 256},
+                                                  {"numThreads", {}, 0, 256}};
+  return *all;
+}
+
+/// Takes a value of the environment unless it is not allowed.
+template <class T> void adopt(const char *name, const char *env, const char *text, T &value) {
+  T wanted = value;
+  parse(env, text, wanted);
+  std::string fault = knobFault(name, wanted);
+  if (fault.empty())
+    value = wanted;
+  else
+    warnOnce(str(env, "=", text, " is ignored: ", fault));
+}
+
 Knobs readEnvironment() {
   Knobs k;
   std::set<std::string> known;
 #define DLC_X(name, type, def, env, doc)                                                                               \
   known.insert(env);                                                                                                   \
   if (const char *text = std::getenv(env))                                                                             \
-    parse(env, text, k.name);
+    adopt(#name, env, text, k.name);
   DLC_FOR_EACH_KNOB(DLC_X)
 #undef DLC_X
   for (char **e = environ; e && *e; ++e)
@@ -49,10 +78,6 @@ Knobs readEnvironment() {
       if (!known.count(name))
         warnOnce(str("environment variable ", name, " is unknown to dlc and ignored; dlc.show_config() lists them"));
     }
-  if (k.mode != "eager" && k.mode != "interpret" && k.mode != "no_fuse" && k.mode != "full") {
-    warnOnce(str("DLC_MODE=", k.mode, " is none of eager, interpret, no_fuse, full; using full"));
-    k.mode = "full";
-  }
   std::istringstream topics(k.logs);
   for (std::string topic; std::getline(topics, topic, ',');)
     if (!kTopics.count(topic))
@@ -61,6 +86,24 @@ Knobs readEnvironment() {
 }
 
 } // namespace
+
+std::string knobFault(const std::string &name, const std::string &value) {
+  for (const Limit &l : limits())
+    if (name == l.knob && std::find(l.words.begin(), l.words.end(), value) == l.words.end()) {
+      std::string all;
+      for (const std::string &word : l.words)
+        all += (all.empty() ? "'" : ", '") + word + "'";
+      return "'" + value + "' is none of " + all;
+    }
+  return {};
+}
+
+std::string knobFault(const std::string &name, int64_t value) {
+  for (const Limit &l : limits())
+    if (name == l.knob && (value < l.low || value > l.high))
+      return str(value, " is not from ", l.low, " to ", l.high);
+  return {};
+}
 
 Knobs &knobs() {
   static Knobs *k = new Knobs(readEnvironment());
@@ -92,10 +135,10 @@ void logLine(const char *topic, const std::string &text) {
 void setWarningSink(void (*sink)(const std::string &)) { warningSink = sink; }
 
 void warnOnce(const std::string &text) {
-  static std::mutex *mutex = new std::mutex;
+  static auto *mutex = new ForkMutex;
   static auto *seen = new std::set<std::string>;
   {
-    std::lock_guard<std::mutex> lock(*mutex);
+    std::lock_guard<ForkMutex> lock(*mutex);
     if (!seen->insert(text).second)
       return;
   }

@@ -20,6 +20,8 @@ namespace dlc {
   X(nvrtc, std::string, "", "DLC_NVRTC", "path of the NVRTC library (default: what the system's loader finds)")        \
   X(gemmIsa, std::string, "", "DLC_GEMM_ISA", "avx2: matrix products without AVX-512, to compare")                     \
   X(verboseErrors, bool, false, "DLC_VERBOSE_ERRORS", "show the compiler's own stack in errors")                       \
+  X(fault, std::string, "", "DLC_FAULT",                                                                               \
+    "for tests: fail on purpose in `compile` (of a graph) or `run` (of its code)")                                     \
   X(plantBug, std::string, "", "DLC_PLANT_BUG", "for the fuzzer's own test: miscompile this op on purpose")
 
 /// The values read at first use. `knobs()` may be changed by tests and by dlc.config.
@@ -29,6 +31,10 @@ struct Knobs {
 #undef DLC_X
 };
 Knobs &knobs();
+/// Why `value` is not allowed for the knob of that C++ name; empty if it is.
+std::string knobFault(const std::string &name, const std::string &value);
+std::string knobFault(const std::string &name, int64_t value);
+inline std::string knobFault(const std::string &, bool) { return {}; }
 /// One line a knob: variable, value, documentation.
 std::string describeKnobs();
 /// True if DLC_LOGS names `topic` (or all).

@@ -1,6 +1,7 @@
 // The pool: each worker owns a slot of chunks that it and the others claim by CAS; the caller takes whatever has not
 // been started, so a worker that never runs cannot hang it. Workers spin for 30 us and then sleep in a futex.
 #include "runtime/core/ThreadPool.h"
+#include "runtime/core/Interrupt.h"
 #include "runtime/core/SerialScope.h"
 #include "runtime/core/Error.h"
 #include <algorithm>
@@ -340,5 +341,11 @@ SerialScope::SerialScope(bool on) : previous_(serialOnly) { serialOnly = on || p
 SerialScope::~SerialScope() { serialOnly = previous_; }
 
 void setInterruptCheck(bool (*check)()) { interruptCheck.store(check); }
+
+void throwIfInterrupted() {
+  auto check = interruptCheck.load(std::memory_order_relaxed);
+  if (check && !inTask && check())
+    throw Interrupted();
+}
 
 } // namespace dlc

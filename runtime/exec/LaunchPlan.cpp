@@ -66,7 +66,7 @@ void throwKernelFault(int64_t fault, const std::string &step) {
 LaunchPlan::~LaunchPlan() = default;
 
 size_t LaunchPlan::keptContexts() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkMutex> lock(mutex_);
   return free_.size();
 }
 
@@ -76,7 +76,7 @@ size_t LaunchPlan::arenaBytes(Ints symbols) const { return shapeFor(symbols)->ar
 
 std::shared_ptr<const LaunchPlan::Shape> LaunchPlan::shapeFor(Ints symbols) const {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<ForkMutex> lock(mutex_);
     for (size_t i = 0; i < shapes_.size(); ++i)
       if (equal(Ints(shapes_[i]->symbols), symbols)) {
         std::rotate(shapes_.begin(), shapes_.begin() + i, shapes_.begin() + i + 1);
@@ -84,7 +84,7 @@ std::shared_ptr<const LaunchPlan::Shape> LaunchPlan::shapeFor(Ints symbols) cons
       }
   }
   std::shared_ptr<const Shape> made = makeShape(symbols);
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkMutex> lock(mutex_);
   shapes_.insert(shapes_.begin(), made);
   if (shapes_.size() > kKeptShapes)
     shapes_.pop_back();
@@ -128,7 +128,7 @@ std::shared_ptr<const LaunchPlan::Shape> LaunchPlan::makeShape(Ints symbols) con
 
 std::unique_ptr<LaunchPlan::Context> LaunchPlan::acquire(Ints symbols) const {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<ForkMutex> lock(mutex_);
     for (size_t i = free_.size(); i-- > 0;)
       if (equal(Ints(free_[i]->shape->symbols), symbols)) {
         std::unique_ptr<Context> c = std::move(free_[i]);
@@ -152,7 +152,7 @@ void LaunchPlan::release(std::unique_ptr<Context> c) const {
   for (const Output &o : outputs_)
     c->roots[o.buffer] = Tensor();
   std::unique_ptr<Context> oldest;
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkMutex> lock(mutex_);
   free_.push_back(std::move(c));
   if (free_.size() > kKeptContexts) {
     oldest = std::move(free_.front());

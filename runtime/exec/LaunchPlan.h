@@ -1,10 +1,10 @@
 // The executable form of a compiled graph: a flat list of steps over buffers whose sizes are expressions of the
 // graph's symbols. Built once by the compiler; running it interprets no IR and allocates nothing but results.
 #pragma once
+#include "runtime/core/ForkSafe.h"
 #include "runtime/core/Tensor.h"
 #include "runtime/exec/MemoryPlan.h"
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -147,7 +147,7 @@ private:
   std::vector<std::unique_ptr<PlanCall>> calls_;
   std::vector<std::shared_ptr<void>> retained_;
 
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_;
   mutable std::vector<std::shared_ptr<const Shape>> shapes_; // most recently used first
   mutable std::vector<std::unique_ptr<Context>> free_;       // most recently used last
 };
