@@ -2,6 +2,7 @@
 // graphs. All of it is guarded by one lock that is held for look-ups, never while something compiles.
 #pragma once
 #include "frontend/compile/Compile.h"
+#include "frontend/compile/Runs.h"
 #include "frontend/compile/Skeleton.h"
 #include "runtime/core/ForkSafe.h"
 #include <unordered_map>
@@ -38,6 +39,7 @@ struct CompiledFunction::Cache {
   mutable ForkMutex mutex;
   ChangeSignal changed; // bumped whenever a bucket stops building
   std::unordered_multimap<uint64_t, std::shared_ptr<CacheBucket>> buckets;
+  KnownBodies bodies;                   // of loops
   std::atomic<int> ready{0}, queued{0}; // entries that exist; compilations that wait for the background thread
 
   std::shared_ptr<CacheBucket> bucket(const Skeleton &key) {

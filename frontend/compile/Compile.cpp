@@ -2,6 +2,7 @@
 // in Explain.cpp.
 #include "frontend/compile/Background.h"
 #include "frontend/compile/Cache.h"
+#include "frontend/compile/Roll.h"
 #include "runtime/autograd/Autograd.h"
 #include "runtime/core/Interrupt.h"
 #include "runtime/core/Knobs.h"
@@ -14,6 +15,8 @@ namespace dlc {
 namespace {
 
 constexpr size_t kMinNodes = 3;
+/// A piece shorter than this holds no loop worth rolling.
+constexpr size_t kMinRolled = 12;
 constexpr size_t kMaxEntries = 16;
 constexpr size_t kMaxEvents = 1000;
 
@@ -34,6 +37,7 @@ Functions &functions() {
 Backend backend = nullptr;
 thread_local CompiledCall *activeCall = nullptr;
 thread_local trace::Recorder *activeRecorder = nullptr;
+thread_local int *partsCompiled = nullptr; // while the parts of one recording are compiled, which count as one
 thread_local std::unique_ptr<trace::Recorder> spareRecorder; // one kept a thread, with the memory of its tables
 
 template <class F> void count(F &&f) {
@@ -173,8 +177,10 @@ std::shared_ptr<CompiledGraph> CompiledFunction::build(const Graph &g, const tra
   }
   GraphStats s = compiled->stats();
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (partsCompiled)
+    ++*partsCompiled;
   count([&](CompileStats &c) {
-    c.compilations++;
+    c.compilations += !partsCompiled;
     c.kernels += s.kernels;
     c.libraryCalls += s.libraryCalls;
     c.otherSteps += s.otherSteps;
@@ -381,7 +387,98 @@ std::shared_ptr<CacheEntry> CompiledFunction::entryFor(trace::Piece &piece, Skel
   return entry;
 }
 
+/// A piece that has been looked up: what runs it, as often as wanted.
+struct CompiledFunction::Ready {
+  const Graph *graph = nullptr;      // for the interpreter where there is no entry
+  std::shared_ptr<CacheEntry> entry; // null: too small to compile, or being compiled in the background
+  std::vector<int64_t> symbols;
+  bool hit = false;
+};
+
+CompiledFunction::Ready CompiledFunction::prepare(trace::Piece &piece) {
+  Ready r;
+  r.graph = &piece.graph;
+  if (piece.graph.nodes.size() < kMinNodes)
+    return r;
+  Skeleton key = skeletonOf(piece);
+  r.entry = entryFor(piece, key, r.symbols, r.hit);
+  if (r.entry && !r.entry->failure.empty())
+    DLC_REQUIRE(!options_.fullgraph, Runtime, name_,
+                ": fullgraph=True, but a graph could not be compiled: ", r.entry->failure);
+  return r;
+}
+
+bool CompiledFunction::run(const Ready &r, Span<const Tensor> inputs, Span<const Number> numbers,
+                           std::vector<Tensor> &outs) {
+  if (!r.entry) {
+    interpret(*r.graph, inputs, numbers, {}, outs);
+    return r.graph->nodes.size() < kMinNodes;
+  }
+  if (!r.entry->compiled) {
+    count([&](CompileStats &s) { s.fallbacks += !r.entry->failure.empty(); });
+    interpret(r.entry->graph, inputs, numbers, r.symbols, outs);
+    return false;
+  }
+  try {
+    DLC_CHECK(knobs().fault != "run", "DLC_FAULT=run");
+    r.entry->compiled->run(inputs, numbers, r.symbols, outs);
+    return true;
+  } catch (const Error &e) {
+    if (e.kind() == ErrorKind::Memory)
+      throw;
+    // A kernel found bad data before anything was written: eager kernels raise the error that names the op. If they do
+    // not, their results are right and the difference is said.
+    interpret(r.entry->graph, inputs, numbers, r.symbols, outs);
+    count([](CompileStats &s) { s.fallbacks++; });
+    warnOnce(str(name_, ": compiled code failed where eager code does not: ", e.what()));
+    return false;
+  }
+}
+
+/// Parts that repeat are looked up once and run as often as they have steps. The parts count as one compilation.
+void CompiledFunction::runRolled(RolledGraph &rolled, trace::Piece &piece, std::vector<Tensor> &outs) {
+  std::vector<Ready> ready;
+  int compiled = 0;
+  {
+    struct Counting {
+      explicit Counting(int *to) { partsCompiled = to; }
+      ~Counting() { partsCompiled = nullptr; }
+    } counting(&compiled);
+    for (RolledPart &part : rolled.parts)
+      ready.push_back(part.kind == RolledPart::Kind::Piece ? prepare(part.piece) : Ready());
+  }
+  if (compiled)
+    event({CompileEvent::Kind::Compile, locText(piece.graph.nodes[0].loc),
+           str("a recording of ", piece.graph.nodes.size(), " ops is run as loops: ", rolled.describe()), ""});
+  bool hit = !compiled;
+  rolled.run(
+      piece.inputs, piece.numbers,
+      [&](size_t part, Span<const Tensor> in, Span<const Number> numbers, std::vector<Tensor> &stepOuts) {
+        hit &= run(ready[part], in, numbers, stepOuts);
+      },
+      outs);
+  count([&](CompileStats &s) {
+    s.compilations += compiled > 0;
+    s.hits += hit;
+  });
+}
+
 void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) {
+  if (piece.graph.nodes.size() >= kMinRolled) {
+    KnownBodies bodies;
+    {
+      std::lock_guard<ForkMutex> lock(cache_->mutex);
+      bodies = cache_->bodies;
+    }
+    if (std::optional<RolledGraph> rolled = roll(piece, bodies)) {
+      {
+        std::lock_guard<ForkMutex> lock(cache_->mutex);
+        cache_->bodies = std::move(bodies);
+      }
+      return runRolled(*rolled, piece, outs);
+    }
+  }
+  Ready ready = prepare(piece);
   if (piece.graph.nodes.size() < kMinNodes) {
     count([](CompileStats &s) { s.smallPieces++; });
     if (!saidSmall_.exchange(true))
@@ -389,37 +486,9 @@ void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) 
              str("a piece of ", piece.graph.nodes.size(), " ops runs their eager kernels: compiling starts at ",
                  kMinNodes),
              ""});
-    return interpret(piece.graph, piece.inputs, piece.numbers, {}, outs);
   }
-  Skeleton key = skeletonOf(piece);
-  std::vector<int64_t> symbols;
-  bool hit = false;
-  std::shared_ptr<CacheEntry> entry = entryFor(piece, key, symbols, hit);
-  if (!entry)
-    return interpret(piece.graph, piece.inputs, piece.numbers, {}, outs);
-  if (!entry->compiled) {
-    if (!entry->failure.empty()) {
-      DLC_REQUIRE(!options_.fullgraph, Runtime, name_,
-                  ": fullgraph=True, but a graph could not be compiled: ", entry->failure);
-      count([](CompileStats &s) { s.fallbacks++; });
-    }
-    return interpret(entry->graph, piece.inputs, piece.numbers, symbols, outs);
-  }
-  try {
-    DLC_CHECK(knobs().fault != "run", "DLC_FAULT=run");
-    entry->compiled->run(piece.inputs, piece.numbers, symbols, outs);
-  } catch (const Error &e) {
-    if (e.kind() == ErrorKind::Memory)
-      throw;
-    // A kernel found bad data before anything was written: eager kernels raise the error that names the op. If they do
-    // not, their results are right and the difference is said.
-    interpret(entry->graph, piece.inputs, piece.numbers, symbols, outs);
-    count([](CompileStats &s) { s.fallbacks++; });
-    warnOnce(str(name_, ": compiled code failed where eager code does not: ", e.what()));
-    return;
-  }
-  if (hit)
-    count([](CompileStats &s) { s.hits++; });
+  bool done = run(ready, piece.inputs, piece.numbers, outs);
+  count([&](CompileStats &s) { s.hits += done && ready.hit; });
 }
 
 namespace {

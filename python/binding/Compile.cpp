@@ -14,16 +14,18 @@ namespace {
 
 // --- the user's position, as a number a recorder can keep
 
-/// A code object and an offset in it; the line is worked out only when somebody reads it.
+/// A line of a code object. Not an instruction: which one a frame stands at differs between the first iterations of a
+/// loop and later ones, which run specialised instructions, and a step of a loop must look the same each time.
 struct Mark {
   PyCodeObject *code;
-  int offset;
+  int line;
   std::string text; // what describe() found
 };
 struct Marks {
   ForkMutex mutex; // describe() may run without the GIL being ours when the table grows
   std::vector<Mark> all{{nullptr, 0, ""}};
-  std::unordered_map<uint64_t, uint32_t> ids;
+  std::unordered_map<uint64_t, uint32_t> ids;   ///< by code and offset
+  std::unordered_map<uint64_t, uint32_t> lines; ///< by code and line
   std::unordered_map<PyCodeObject *, bool> ours; ///< code of the dlc package; keeps the code alive
 };
 Marks &marks() {
@@ -54,11 +56,16 @@ uint32_t mark() {
       int offset = PyFrame_GetLasti(frame);
       Py_DECREF(frame);
       Marks &m = marks();
-      uint64_t key = reinterpret_cast<uint64_t>(code) * 0x9e3779b97f4a7c15ull + static_cast<uint64_t>(offset + 1);
-      auto [it, isNew] = m.ids.try_emplace(key, static_cast<uint32_t>(m.all.size()));
+      uint64_t codeKey = reinterpret_cast<uint64_t>(code) * 0x9e3779b97f4a7c15ull;
+      auto [it, isNew] = m.ids.try_emplace(codeKey + static_cast<uint64_t>(offset + 1), 0);
       if (isNew) {
+        int line = PyCode_Addr2Line(code, offset);
         std::lock_guard<ForkMutex> lock(m.mutex);
-        m.all.push_back({code, offset, ""});
+        auto [known, isNewLine] =
+            m.lines.try_emplace(codeKey + static_cast<uint64_t>(line + 1), static_cast<uint32_t>(m.all.size()));
+        if (isNewLine)
+          m.all.push_back({code, line, ""});
+        it->second = known->second;
       }
       return it->second;
     }
@@ -82,7 +89,7 @@ std::string describeMark(uint32_t id) {
   {
     HoldGil hold;
     const char *path = PyUnicode_AsUTF8(found.code->co_filename);
-    found.text = path ? str(path, ":", PyCode_Addr2Line(found.code, found.offset)) : "";
+    found.text = path ? str(path, ":", found.line) : "";
   }
   std::lock_guard<ForkMutex> lock(marks().mutex);
   marks().all[id].text = found.text;

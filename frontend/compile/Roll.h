@@ -1,0 +1,12 @@
+// From a recorded piece to a rolled one: cuts it at its loops and wires the parts.
+#pragma once
+#include "frontend/compile/RolledGraph.h"
+#include "frontend/compile/Runs.h"
+#include <optional>
+
+namespace dlc {
+
+/// Nothing if the piece has no loop worth rolling. Adds the loops' bodies to `known`.
+std::optional<RolledGraph> roll(const trace::Piece &piece, KnownBodies &known);
+
+} // namespace dlc

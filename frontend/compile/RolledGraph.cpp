@@ -1,0 +1,189 @@
+// Runs a rolled piece: part after part, step after step, with views made on the way and values dropped after their last
+// use.
+#include "frontend/compile/RolledGraph.h"
+#include "runtime/autograd/Autograd.h"
+#include "runtime/op/Functional.h"
+
+namespace dlc {
+namespace {
+
+/// The values of one run.
+class RolledRun {
+public:
+  RolledRun(const RolledGraph &g, Span<const Tensor> inputs, Span<const Number> numbers,
+            const RolledStepRunner &runStep)
+      : g_(g), inputs_(inputs), numbers_(numbers), runStep_(runStep), env_(g.numValues) {
+    for (size_t i = 0; i < inputs.size(); ++i)
+      env_[g.inputs[i]] = inputs[i];
+  }
+
+  void run(std::vector<Tensor> &outs) {
+    std::vector<Tensor> results(g_.outputs.size());
+    for (size_t p = 0; p < g_.parts.size(); ++p) {
+      if (g_.lastWrites && p + 1 == g_.parts.size())
+        keepBorrowed(results);
+      runPart(p);
+    }
+    for (size_t i = 0; i < results.size(); ++i)
+      if (!results[i] && !written(i))
+        results[i] = result(i);
+    for (size_t i = 0; i < results.size(); ++i)
+      if (int32_t to = g_.outputs[i].writeBack; to >= 0) {
+        Tensor target = inputs_[to];
+        if (!written(i))
+          ops::copy_(target, results[i]);
+        results[i] = target;
+      }
+    outs = std::move(results);
+  }
+
+private:
+  /// The last part has written this output to its input itself.
+  bool written(size_t output) const {
+    const GraphOutput &o = g_.outputs[output];
+    return g_.lastWrites && o.writeBack >= 0 && env_[o.value].defined() && env_[o.value].is(inputs_[o.writeBack]);
+  }
+
+  /// Inputs and views of them that are results: the last part may write to what they show.
+  void keepBorrowed(std::vector<Tensor> &results) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      int32_t v = g_.outputs[i].value;
+      bool input = std::find(g_.inputs.begin(), g_.inputs.end(), v) != g_.inputs.end();
+      if (input || g_.viewOf[v] >= 0)
+        results[i] = result(i);
+    }
+  }
+
+  const Tensor &value(int32_t v) {
+    Tensor &t = env_[v];
+    if (!t) {
+      int32_t k = g_.viewOf[v];
+      DLC_CHECK(k >= 0, "rolled graph: value ", v, " is read before it was made or after its last use");
+      const RolledView &view = g_.views[k];
+      const Tensor &base = value(view.base);
+      t = Tensor::viewOf(base.storageRef(), view.sizes, view.strides, base.offset() + view.offset, base.dtype());
+    }
+    return t;
+  }
+
+  void scatter(const RolledView &v) {
+    Tensor base = value(v.base);
+    env_[v.base] = Tensor();
+    // In place when this was the last to know of the old value.
+    bool own = base.impl()->refCount() == 1 && base.storage().refCount() == 1 && lastUse(v.base) && base.isContiguous();
+    if (!own) {
+      env_[v.base] = base;
+      Tensor copy = Tensor::empty(base.sizes(), base.dtype());
+      ops::copy_(copy, base);
+      base = copy;
+    }
+    Tensor window = Tensor::viewOf(base.storageRef(), v.sizes, v.strides, base.offset() + v.offset, base.dtype());
+    ops::copy_(window, value(v.source));
+    env_[v.value] = base;
+  }
+
+  bool lastUse(int32_t v) const {
+    auto from = g_.dead.begin() + g_.deadAt[time_], to = g_.dead.begin() + g_.deadAt[time_ + 1];
+    return std::find(from, to, v) != to;
+  }
+
+  void runPart(size_t p) {
+    const RolledPart &part = g_.parts[p];
+    size_t numIn = part.numInputs(), numOut = part.numOutputs(), numNumbers = part.numNumbers();
+    in_.resize(numIn);
+    stepNumbers_.resize(numNumbers);
+    for (size_t s = 0; s < part.steps; ++s, ++time_) {
+      for (size_t k = 0; k < numIn; ++k) {
+        in_[k] = value(part.in[s * numIn + k]);
+        if (part.dense[k] && !in_[k].isContiguous())
+          in_[k] = ops::contiguous(in_[k]);
+      }
+      for (size_t k = 0; k < numNumbers; ++k)
+        stepNumbers_[k] = numbers_[part.numbers[s * numNumbers + k]];
+      if (part.kind == RolledPart::Kind::Eager)
+        runEagerNode(part.piece.graph.nodes[0]);
+      else
+        runStep_(p, in_, stepNumbers_, stepOuts_);
+      for (size_t k = 0; k < numOut; ++k)
+        env_[part.out[s * numOut + k]] = std::move(stepOuts_[k]);
+      std::fill(in_.begin(), in_.end(), Tensor());
+      for (size_t k = 0; k < part.numScattered; ++k)
+        scatter(g_.views[g_.viewOf[part.scattered[s * part.numScattered + k]]]);
+      for (uint32_t k = g_.deadAt[time_]; k < g_.deadAt[time_ + 1]; ++k)
+        env_[g_.dead[k]] = Tensor();
+    }
+  }
+
+  void runEagerNode(const GraphNode &n) {
+    SmallVec<Arg<Tensor>, 12> args;
+    size_t at = 0;
+    for (const Arg<GVal> &a : n.args.args()) {
+      Arg<Tensor> out;
+      out.tag = a.tag;
+      out.dtype = a.dtype;
+      out.size = a.size;
+      out.i = a.i;
+      out.num = a.num;
+      out.dim = a.dim;
+      if (a.tag == ArgTag::Value || a.tag == ArgTag::ValueList) {
+        out.value = in_.data() + at;
+        at += a.values().size();
+      }
+      args.push_back(out);
+    }
+    SmallVec<Tensor, 3> results;
+    runEager(*n.op, Span<const Arg<Tensor>>(args.data(), args.size()), results, CallForm::Functional);
+    stepOuts_.assign(results.begin(), results.end());
+  }
+
+  /// Output i as a tensor of its own with the layout it must have.
+  Tensor result(size_t i) {
+    const GraphOutput &o = g_.outputs[i];
+    const Tensor &t = value(o.value);
+    Sizes strides;
+    for (const Dim &d : o.strides)
+      strides.push_back(d.value());
+    bool own = g_.viewOf[o.value] < 0 && t.impl()->refCount() == 1 && t.storage().refCount() == 1;
+    if (own && t.strides() == strides)
+      return t; // a second output of this value sees that it is shared, and is copied
+    Tensor fresh = Tensor::emptyStrided(t.sizes(), strides, t.dtype());
+    ops::copy_(fresh, t);
+    return fresh;
+  }
+
+  const RolledGraph &g_;
+  Span<const Tensor> inputs_;
+  Span<const Number> numbers_;
+  const RolledStepRunner &runStep_;
+  std::vector<Tensor> env_, in_, stepOuts_;
+  std::vector<Number> stepNumbers_;
+  size_t time_ = 0;
+};
+
+} // namespace
+
+size_t RolledGraph::numLoops() const {
+  return std::count_if(parts.begin(), parts.end(), [](const RolledPart &p) { return p.steps > 1; });
+}
+
+void RolledGraph::run(Span<const Tensor> inputs, Span<const Number> numbers, const RolledStepRunner &runStep,
+                      std::vector<Tensor> &outs) const {
+  InterceptorScope eager(nullptr);
+  GradModeScope off(false);
+  RolledRun(*this, inputs, numbers, runStep).run(outs);
+}
+
+std::string RolledGraph::describe() const {
+  std::ostringstream os;
+  const char *comma = "";
+  for (const RolledPart &p : parts) {
+    os << comma;
+    comma = ", ";
+    if (p.steps > 1)
+      os << p.steps << " steps of ";
+    os << p.piece.graph.nodes.size() << " ops";
+  }
+  return os.str();
+}
+
+} // namespace dlc

@@ -1,0 +1,456 @@
+// Finding repetition: equal keys at equal distances, then a comparison of the steps one by one.
+#include "frontend/compile/Runs.h"
+#include "runtime/op/Ops.h"
+#include <unordered_map>
+
+namespace dlc {
+
+Producers::Producers(const Graph &g) : node(g.values.size(), -1), result(g.values.size(), 0) {
+  for (size_t n = 0; n < g.nodes.size(); ++n)
+    for (size_t r = 0; r < g.nodes[n].results.size(); ++r) {
+      node[g.nodes[n].results[r]] = static_cast<int32_t>(n);
+      result[g.nodes[n].results[r]] = static_cast<uint8_t>(r);
+    }
+}
+
+namespace {
+
+constexpr size_t kMaxPeriod = 20000;
+constexpr size_t kMaxKnown = 32;
+/// Attempts to roll one stretch at different starts.
+constexpr int kMaxRefusals = 4;
+/// A body of this size is rolled for two steps beside a loop, and known again.
+constexpr size_t kLongBody = 10;
+/// Steps that make a loop of inputs that differ in each step (layers of a network) worth rolling.
+constexpr size_t kManySteps = 16;
+
+uint64_t mix(uint64_t h, uint64_t v) {
+  __uint128_t m = static_cast<__uint128_t>(h ^ v ^ 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+  return static_cast<uint64_t>(m) ^ static_cast<uint64_t>(m >> 64);
+}
+
+/// Everything about a node that doesn't depend on where its operands come from or which place of them it reads.
+uint64_t keyOf(const Graph &g, const GraphNode &n) {
+  uint64_t h = mix(n.op->id, n.loc);
+  for (const Arg<GVal> &a : n.args.args()) {
+    h = mix(h, static_cast<uint64_t>(a.tag));
+    switch (a.tag) {
+    case ArgTag::Value:
+    case ArgTag::ValueList:
+      h = mix(h, a.values().size());
+      break;
+    case ArgTag::Num:
+      h = mix(h, static_cast<uint64_t>(a.num.category()) ^ (a.num.ref() ? 0 : a.num.rawBits() + 1));
+      break;
+    case ArgTag::DimList:
+      h = mix(h, a.size);
+      break;
+    case ArgTag::Int:
+    case ArgTag::Bool:
+    case ArgTag::Float:
+      h = mix(h, a.i);
+      break;
+    case ArgTag::IntList:
+      for (int64_t v : a.intList())
+        h = mix(h, v);
+      break;
+    case ArgTag::Str:
+      for (char c : a.str())
+        h = mix(h, c);
+      break;
+    case ArgTag::DType:
+      h = mix(h, static_cast<uint64_t>(a.dtype));
+      break;
+    default:
+      break;
+    }
+  }
+  for (int32_t v : n.results) {
+    h = mix(h, static_cast<uint64_t>(g.values[v].dtype));
+    for (const Dim &d : g.values[v].sizes)
+      h = mix(h, d.value());
+  }
+  return h;
+}
+
+bool sameType(const TensorMeta &a, const TensorMeta &b) {
+  if (a.dtype != b.dtype || a.sizes.size() != b.sizes.size())
+    return false;
+  for (size_t i = 0; i < a.sizes.size(); ++i)
+    if (a.sizes[i].value() != b.sizes[i].value())
+      return false;
+  return true;
+}
+
+/// The arguments agree but for values, Dims and the values of number operands.
+bool sameStatics(const Arg<GVal> &a, const Arg<GVal> &b) {
+  if (a.tag != b.tag)
+    return false;
+  switch (a.tag) {
+  case ArgTag::Value:
+  case ArgTag::ValueList:
+    return a.values().size() == b.values().size();
+  case ArgTag::Num:
+    return a.num.category() == b.num.category() && !a.num.ref() == !b.num.ref() &&
+           (a.num.ref() || a.num.rawBits() == b.num.rawBits());
+  case ArgTag::DimList:
+    return a.size == b.size;
+  case ArgTag::Int:
+  case ArgTag::Bool:
+  case ArgTag::Float:
+    return a.i == b.i;
+  case ArgTag::IntList:
+    return equal(a.intList(), b.intList());
+  case ArgTag::Str:
+    return a.str() == b.str();
+  case ArgTag::DType:
+    return a.dtype == b.dtype;
+  default:
+    return true;
+  }
+}
+
+bool sameDims(const Arg<GVal> &a, const Arg<GVal> &b) {
+  if (a.tag == ArgTag::Dim)
+    return a.dim.value() == b.dim.value();
+  if (a.tag == ArgTag::DimList)
+    for (size_t i = 0; i < a.size; ++i)
+      if (a.dims[i].value() != b.dims[i].value())
+        return false;
+  return true;
+}
+
+/// A group of equal steps as it grows.
+struct Group {
+  size_t first = 0, steps = 1; // steps of the run
+  std::vector<bool> dimsVary;  // per position
+  std::vector<bool> varies;    // per operand from outside, in order of occurrence
+  std::vector<bool> walked;    // per operand from outside: an input in every step
+};
+
+class RunFinder {
+public:
+  RunFinder(const Graph &g, const Producers &producers, KnownBodies &known)
+      : g_(g), from_(producers), known_(known), keys_(g.nodes.size()), prefix_(g.nodes.size() + 1),
+        next_(g.nodes.size(), -1) {
+    std::unordered_map<uint64_t, int32_t> last;
+    for (size_t n = 0; n < g.nodes.size(); ++n) {
+      keys_[n] = keyOf(g, g.nodes[n]);
+      prefix_[n + 1] = prefix_[n] * kBase + keys_[n];
+      auto [it, fresh] = last.try_emplace(keys_[n], static_cast<int32_t>(n));
+      if (!fresh) {
+        next_[it->second] = static_cast<int32_t>(n);
+        it->second = static_cast<int32_t>(n);
+      }
+    }
+    writtenBack_.assign(g.values.size(), false);
+    for (const GraphOutput &o : g.outputs)
+      if (o.writeBack >= 0)
+        writtenBack_[o.value] = true;
+  }
+
+  std::vector<Run> find() {
+    scan(0, g_.nodes.size(), false);
+    if (runs_.empty())
+      return {};
+    // Beside a loop, others of about as many steps are its companions, however small.
+    std::vector<Run> strong = std::move(runs_);
+    findOrigins(strong);
+    runs_.clear();
+    size_t at = 0;
+    for (Run &r : strong) {
+      scan(at, r.start, true);
+      at = r.end();
+      runs_.push_back(std::move(r));
+    }
+    scan(at, g_.nodes.size(), true);
+    for (const Run &r : runs_)
+      if (r.period >= kLongBody)
+        remember(r);
+    return std::move(runs_);
+  }
+
+private:
+  static constexpr uint64_t kBase = 0x9e3779b97f4a7c15ull | 1;
+
+  uint64_t windowHash(size_t at, size_t period) const {
+    uint64_t power = 1, base = kBase;
+    for (size_t e = period; e; e >>= 1, base *= base)
+      if (e & 1)
+        power *= base;
+    return prefix_[at + period] - prefix_[at] * power;
+  }
+
+  void remember(const Run &r) {
+    uint64_t hash = windowHash(r.start, r.period);
+    for (const KnownBodies::Body &b : known_.bodies)
+      if (b.period == r.period && b.hash == hash)
+        return;
+    if (known_.bodies.size() >= kMaxKnown)
+      known_.bodies.erase(known_.bodies.begin());
+    known_.bodies.push_back({r.period, hash, r.hoisted});
+  }
+
+  /// Runs in [from, to). With `weak`, those that only pay beside others.
+  void scan(size_t from, size_t to, bool weak) {
+    ends_.clear();
+    for (size_t i = from; i < to;) {
+      size_t end = knownAt(i, to);
+      if (end == i)
+        end = best(i, to, weak);
+      i = std::max(end, i + 1);
+    }
+  }
+
+  size_t knownAt(size_t i, size_t to) {
+    for (const KnownBodies::Body &b : known_.bodies) {
+      size_t steps = 0;
+      while (i + (steps + 1) * b.period <= to && windowHash(i + steps * b.period, b.period) == b.hash)
+        ++steps;
+      if (steps)
+        if (size_t end = accept(i, b.period, steps, &b, false); end > i)
+          return end;
+    }
+    return i;
+  }
+
+  /// How far the keys from `i` repeat at distance `period`.
+  size_t matched(size_t i, size_t period, size_t to) {
+    Match &m = ends_[period];
+    if (m.end > i)
+      return m.end - i;
+    size_t j = i;
+    while (j + period < to && keys_[j] == keys_[j + period])
+      ++j;
+    m = {j, 0};
+    return j - i;
+  }
+
+  size_t best(size_t i, size_t to, bool weak) {
+    size_t period = 0, steps = 0;
+    int tries = 0;
+    for (int32_t k = next_[i]; k >= 0 && static_cast<size_t>(k) < to && tries < 24; k = next_[k], ++tries) {
+      size_t p = static_cast<size_t>(k) - i;
+      if (p > kMaxPeriod)
+        break;
+      size_t n = matched(i, p, to) / p + 1;
+      if (ends_[p].refused >= kMaxRefusals && ends_[p].end > i)
+        continue;
+      if (n < 2 || (!weak && n < 3) || 2 * n * p <= 3 * steps * period)
+        continue;
+      period = p;
+      steps = n;
+    }
+    if (!steps)
+      return i;
+    size_t end = accept(i, period, steps, nullptr, weak);
+    ends_[period].refused += end == i;
+    return end;
+  }
+
+  /// Compares the steps in full; takes the groups of equal ones that are worth it. Returns the end of the last group
+  /// taken, or `start`.
+  size_t accept(size_t start, size_t period, size_t steps, const KnownBodies::Body *known, bool weak) {
+    size_t end = start;
+    for (size_t k = 0; k < steps;) {
+      Group group;
+      group.first = k;
+      group.dimsVary.assign(period, false);
+      while (k + group.steps < steps && joins(group, start, period, k + group.steps))
+        ++group.steps;
+      Run r{start + k * period, period, group.steps, std::vector<Hoisted>(period, Hoisted::No)};
+      if (hoist(r, group, known) && pays(r, group, known, weak)) {
+        end = r.end();
+        runs_.push_back(std::move(r));
+      }
+      k += group.steps;
+    }
+    return end;
+  }
+
+  /// Where an operand comes from: position and result inside the step, or -1.
+  int64_t inner(int32_t v, size_t stepStart) const {
+    int64_t at = from_.node[v] - static_cast<int64_t>(stepStart);
+    return at < 0 ? -1 : at * 256 + from_.result[v];
+  }
+
+  bool joins(Group &group, size_t start, size_t period, size_t step) {
+    size_t a = start + group.first * period, b = start + step * period, e = 0;
+    for (size_t j = 0; j < period; ++j)
+      if (!sameNode(group, a, b, j, e))
+        return false;
+    return true;
+  }
+
+  bool sameNode(Group &group, size_t a, size_t b, size_t j, size_t &e) {
+    const GraphNode &x = g_.nodes[a + j], &y = g_.nodes[b + j];
+    Span<const Arg<GVal>> p = x.args.args(), q = y.args.args();
+    if (x.op != y.op || p.size() != q.size() || x.results.size() != y.results.size())
+      return false;
+    for (size_t i = 0; i < p.size(); ++i) {
+      if (!sameStatics(p[i], q[i]))
+        return false;
+      if (!sameDims(p[i], q[i]))
+        group.dimsVary[j] = true;
+      for (size_t k = 0; k < p[i].values().size(); ++k)
+        if (!sameOperand(group, a, b, p[i].values()[k].id, q[i].values()[k].id, e))
+          return false;
+    }
+    for (size_t r = 0; r < x.results.size(); ++r)
+      if (!sameType(g_.values[x.results[r]], g_.values[y.results[r]]))
+        return false;
+    return true;
+  }
+
+  bool sameOperand(Group &group, size_t a, size_t b, int32_t v, int32_t w, size_t &e) {
+    if (v < 0 || w < 0)
+      return v == w;
+    int64_t from = inner(v, a);
+    if (from != inner(w, b))
+      return false;
+    if (from >= 0)
+      return true;
+    if (e == group.varies.size()) {
+      group.varies.push_back(false);
+      group.walked.push_back(from_.node[v] < 0);
+    }
+    group.varies[e] = group.varies[e] || v != w;
+    group.walked[e] = group.walked[e] && from_.node[w] < 0;
+    ++e;
+    return sameType(g_.values[v], g_.values[w]);
+  }
+
+  /// Decides what the driver does between steps; false if something varies that it can't do.
+  bool hoist(Run &r, const Group &group, const KnownBodies::Body *known) const {
+    for (size_t j = 0; j < r.period; ++j) {
+      if (!group.dimsVary[j] && !(known && known->hoisted[j] != Hoisted::No))
+        continue;
+      const GraphNode &n = g_.nodes[r.start + j];
+      if (n.op->kind == OpKind::View && n.op != &opInfo(OpId::AsStrided) && outside(r, n.args.values()[0].id))
+        r.hoisted[j] = Hoisted::View;
+      else
+        return false;
+    }
+    return true;
+  }
+
+  /// Not computed by the compiled step of the run's first step.
+  bool outside(const Run &r, int32_t v) const {
+    int64_t from = v < 0 ? -1 : inner(v, r.start);
+    return from < 0 || r.hoisted[from / 256] == Hoisted::View;
+  }
+
+  /// Whether rolling is worth what it costs: steps are not fused with each other and their results go through memory.
+  bool pays(const Run &r, const Group &group, bool isKnown, bool weak) const {
+    bool work = false, sameMatrix = false;
+    std::vector<bool> fixed(r.period); // a view of something that no step changes
+    size_t e = 0, walked = 0;
+    for (size_t j = 0; j < r.period; ++j) {
+      const GraphNode &n = g_.nodes[r.start + j];
+      bool anyFixed = false;
+      for (const GVal &v : n.args.values()) {
+        if (v.id < 0)
+          continue;
+        int64_t from = inner(v.id, r.start);
+        if (from >= 0) {
+          anyFixed |= fixed[from / 256];
+        } else if (r.steps > 1) {
+          anyFixed |= !group.varies[e];
+          walked += group.varies[e] && group.walked[e];
+          ++e;
+        }
+      }
+      fixed[j] = anyFixed && n.op->kind == OpKind::View;
+      work |= n.op->kind != OpKind::View && n.op->kind != OpKind::Elementwise && n.op->kind != OpKind::Creation;
+      sameMatrix |= anyFixed && n.op->kind == OpKind::Contraction;
+      if (r.steps > 1 && writtenBackEarly(r, j))
+        return false;
+    }
+    if (allViews(r))
+      return false;
+    if (isKnown)
+      return true;
+    if (weak)
+      return r.steps >= (r.period >= kLongBody ? 2 : 3) && walksLoop(r);
+    size_t saved = (r.steps - 1) * r.period;
+    if (r.steps < 3 || (walked > 1 && !sameMatrix && r.steps < kManySteps))
+      return false;
+    return saved >= (sameMatrix ? 10 : work ? 60 : 400);
+  }
+
+  /// Which step of which run a value comes from, through views.
+  void findOrigins(const std::vector<Run> &runs) {
+    origin_.assign(g_.values.size(), {-1, -1});
+    for (size_t k = 0; k < runs.size(); ++k)
+      for (size_t n = runs[k].start; n < runs[k].end(); ++n)
+        for (int32_t v : g_.nodes[n].results)
+          origin_[v] = {static_cast<int32_t>(k), static_cast<int32_t>((n - runs[k].start) / runs[k].period)};
+    for (const GraphNode &n : g_.nodes)
+      if (n.op->kind == OpKind::View && origin_[n.results[0]].run < 0)
+        origin_[n.results[0]] = origin_[n.args.values()[0].id];
+  }
+
+  /// Each step reads what one step of a loop made, the next or the one before at the next step.
+  bool walksLoop(const Run &r) const {
+    for (size_t j = 0; j < r.period; ++j)
+      for (size_t a = 0; a < g_.nodes[r.start + j].args.values().size(); ++a) {
+        int64_t stride = 0;
+        bool walks = true;
+        for (size_t k = 0; k + 1 < r.steps && walks; ++k) {
+          int32_t v = g_.nodes[r.start + j + k * r.period].args.values()[a].id;
+          int32_t w = g_.nodes[r.start + j + (k + 1) * r.period].args.values()[a].id;
+          if (v < 0 || w < 0 || origin_[v].run < 0 || origin_[v].run != origin_[w].run)
+            walks = false;
+          else
+            stride = k == 0 ? origin_[w].step - origin_[v].step : stride;
+          walks = walks && origin_[w].step - origin_[v].step == stride && (stride == 1 || stride == -1);
+        }
+        if (walks)
+          return true;
+      }
+    return false;
+  }
+
+  bool allViews(const Run &r) const {
+    for (size_t j = 0; j < r.period; ++j)
+      if (g_.nodes[r.start + j].op->kind != OpKind::View)
+        return false;
+    return true;
+  }
+
+  /// A step before the last makes the new value of an input: a loop over the parameters of an optimizer.
+  bool writtenBackEarly(const Run &r, size_t j) const {
+    for (size_t k = 0; k + 1 < r.steps; ++k)
+      for (int32_t v : g_.nodes[r.start + k * r.period + j].results)
+        if (writtenBack_[v])
+          return true;
+    return false;
+  }
+
+  const Graph &g_;
+  const Producers &from_;
+  KnownBodies &known_;
+  std::vector<uint64_t> keys_, prefix_;
+  std::vector<int32_t> next_; // the next node of the same key
+  std::vector<bool> writtenBack_;
+  /// Nodes in front of `end` match at a distance; how often a run of them was not worth rolling.
+  struct Match {
+    size_t end = 0;
+    int refused = 0;
+  };
+  std::unordered_map<size_t, Match> ends_; // by distance
+  struct Origin {
+    int32_t run, step;
+  };
+  std::vector<Origin> origin_; // per value
+  std::vector<Run> runs_;
+};
+
+} // namespace
+
+std::vector<Run> findRuns(const Graph &g, const Producers &producers, KnownBodies &known) {
+
+  return RunFinder(g, producers, known).find();
+}
+
+} // namespace dlc
