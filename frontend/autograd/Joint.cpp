@@ -6,21 +6,40 @@
 namespace dlc {
 namespace {
 
+/// Calls f(value or null) for each flattened tensor operand, as gradient rules count them.
+template <class F> void forEachOperand(const OpInfo &op, Span<const Arg<GVal>> args, F &&f) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].tag == ArgTag::Num && isTensorKind(op.params[i].kind))
+      f(nullptr);
+    for (const GVal &v : args[i].values())
+      f(&v);
+  }
+}
+
+/// The call that a node is (the last part of), or -1.
+int32_t callOf(const std::vector<int32_t> &callOfValue, const GraphNode &n) {
+  for (int32_t r : n.results)
+    if (callOfValue[r] >= 0)
+      return callOfValue[r];
+  return -1;
+}
+
+std::vector<int32_t> callsByValue(const Graph &g, const trace::GradLog &log) {
+  std::vector<int32_t> call(g.values.size(), -1);
+  for (size_t c = 0; c < log.calls.size(); ++c)
+    for (int32_t r : log.calls[c].results)
+      call[r] = static_cast<int32_t>(c);
+  return call;
+}
+
 class Differentiator {
 public:
   Differentiator(Joint &joint, const trace::GradLog &log, const JointRequest &request)
-      : joint_(joint), log_(log), grads_(joint.graph.values.size()), active_(joint.graph.values.size()),
-        call_(joint.graph.values.size(), -1), scope_(joint.graph, joint.sizeNumbers, request.higherOrder) {
-    for (size_t c = 0; c < log.calls.size(); ++c)
-      for (int32_t r : log.calls[c].results)
-        call_[r] = static_cast<int32_t>(c);
-    for (int32_t v : request.targets)
-      active_[v] = true;
-  }
+      : joint_(joint), log_(log), grads_(joint.graph.values.size()),
+        active_(activeValues(joint.graph, log, request.targets)), call_(callsByValue(joint.graph, log)),
+        scope_(joint.graph, joint.sizeNumbers, request.higherOrder) {}
 
   void run(const JointRequest &request) {
-    for (size_t i = 0; i < joint_.forwardNodes; ++i)
-      spread(joint_.graph.nodes[i]);
     for (int32_t r : request.roots) {
       int32_t c = cotangentOf(r);
       joint_.cotangents.push_back(c);
@@ -32,7 +51,7 @@ public:
     std::vector<bool> done(log_.calls.size());
     for (size_t i = joint_.forwardNodes; i-- > 0;) {
       const GraphNode node = joint_.graph.nodes[i]; // a copy: rules append
-      int32_t c = callOf(node);
+      int32_t c = callOf(call_, node);
       if (c < 0) {
         pull(*node.op, node.args.args(), node.results, {}, node.loc);
       } else if (!done[c]) {
@@ -47,47 +66,12 @@ public:
   }
 
 private:
-  int32_t callOf(const GraphNode &n) const {
-    for (int32_t r : n.results)
-      if (call_[r] >= 0)
-        return call_[r];
-    return -1;
-  }
   std::string nameOf(int32_t value) const {
     for (size_t i = joint_.forwardNodes; i-- > 0;)
       for (int32_t r : joint_.graph.nodes[i].results)
         if (r == value)
           return gradNodeName(call_[r] >= 0 ? *log_.calls[call_[r]].op : *joint_.graph.nodes[i].op);
     return "";
-  }
-
-  /// Marks what gradients flow through.
-  void spread(const GraphNode &n) {
-    int32_t c = callOf(n);
-    bool own = c >= 0 && log_.calls[c].args.args().size() != 0;
-    Span<const Arg<GVal>> args = own ? log_.calls[c].args.args() : n.args.args();
-    bool any = false;
-    size_t k = 0;
-    forEachOperand(*(c >= 0 ? log_.calls[c].op : n.op), args, [&](const GVal *v) {
-      any |= v && v->id >= 0 && active_[v->id] && (c < 0 || log_.calls[c].wanted[k]);
-      ++k;
-    });
-    if (!any || !(c >= 0 || n.op->has(kDifferentiable)))
-      return;
-    size_t count = n.results.size() - countMutated(*n.op, n.args.args());
-    for (size_t i = 0; i < count; ++i)
-      if (isFloat(joint_.graph.values[n.results[i]].dtype))
-        active_[n.results[i]] = true;
-  }
-
-  /// Calls f(value or null) for each flattened tensor operand, as gradient rules count them.
-  template <class F> static void forEachOperand(const OpInfo &op, Span<const Arg<GVal>> args, F &&f) {
-    for (size_t i = 0; i < args.size(); ++i) {
-      if (args[i].tag == ArgTag::Num && isTensorKind(op.params[i].kind))
-        f(nullptr);
-      for (const GVal &v : args[i].values())
-        f(&v);
-    }
   }
 
   void pull(const OpInfo &op, Span<const Arg<GVal>> args, Span<const int32_t> results, const std::vector<bool> &wanted,
@@ -156,6 +140,31 @@ private:
 };
 
 } // namespace
+
+std::vector<bool> activeValues(const Graph &g, const trace::GradLog &log, Span<const int32_t> targets) {
+  std::vector<bool> active(g.values.size());
+  for (int32_t v : targets)
+    active[v] = true;
+  std::vector<int32_t> calls = callsByValue(g, log);
+  for (const GraphNode &n : g.nodes) {
+    int32_t c = callOf(calls, n);
+    bool own = c >= 0 && log.calls[c].args.args().size() != 0;
+    bool any = false;
+    size_t k = 0;
+    forEachOperand(c >= 0 ? *log.calls[c].op : *n.op, own ? log.calls[c].args.args() : n.args.args(),
+                   [&](const GVal *v) {
+                     any |= v && v->id >= 0 && active[v->id] && (c < 0 || log.calls[c].wanted[k]);
+                     ++k;
+                   });
+    if (!any || !(c >= 0 || n.op->has(kDifferentiable)))
+      continue;
+    size_t count = n.results.size() - countMutated(*n.op, n.args.args());
+    for (size_t i = 0; i < count; ++i)
+      if (isFloat(g.values[n.results[i]].dtype))
+        active[n.results[i]] = true;
+  }
+  return active;
+}
 
 Joint differentiate(const Graph &forward, const trace::GradLog &log, const JointRequest &request) {
   Joint joint;

@@ -25,6 +25,9 @@ struct JointRequest {
 /// Throws NotImplemented where an op on the way has no gradient.
 Joint differentiate(const Graph &forward, const trace::GradLog &log, const JointRequest &request);
 
+/// Per value of the graph: whether a gradient flows through it to an input with an edge.
+std::vector<bool> activeValues(const Graph &forward, const trace::GradLog &log, Span<const int32_t> targets);
+
 /// For a graph without a log: everything with a gradient is differentiable, and `inputs` have an edge.
 trace::GradLog wholeLog(const Graph &graph, Span<const int32_t> inputs);
 

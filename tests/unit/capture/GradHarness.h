@@ -46,7 +46,8 @@ struct Recording {
 /// The tape of this process; test binaries have no Python module that installs it.
 inline const bool kTape = (installAutograd(), true);
 
-inline Recording record(const Program &program, const Tensors &inputs) {
+/// Without the tape its saved tensors are no outputs of the piece.
+inline Recording record(const Program &program, const Tensors &inputs, bool keepTape = true) {
   Recording r;
   bool ran = false;
   trace::Recorder recorder([&](trace::Piece &piece, std::vector<Tensor> &outs) {
@@ -63,6 +64,9 @@ inline Recording record(const Program &program, const Tensors &inputs) {
       recorder.gradLogger()->addRoot(t);
       r.roots.push_back(t);
     }
+  if (!keepTape)
+    for (const Tensor &t : r.roots)
+      gradMetaOf(t).setHistory({}, 0);
   recorder.flush(trace::FlushReason::Exit, "return");
   return r;
 }
