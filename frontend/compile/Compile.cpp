@@ -38,6 +38,7 @@ Backend backend = nullptr;
 thread_local CompiledCall *activeCall = nullptr;
 thread_local trace::Recorder *activeRecorder = nullptr;
 thread_local int *partsCompiled = nullptr; // while the parts of one recording are compiled, which count as one
+thread_local int disabledDepth = 0;
 thread_local std::unique_ptr<trace::Recorder> spareRecorder; // one kept a thread, with the memory of its tables
 
 template <class F> void count(F &&f) {
@@ -510,7 +511,7 @@ void installCompile() {
 }
 
 CompiledCall::CompiledCall(Ref<CompiledFunction> function) : function_(std::move(function)) {
-  if (activeCall || currentInterceptor() || knobs().mode == "eager" || function_->waitsForCode())
+  if (activeCall || disabledDepth || currentInterceptor() || knobs().mode == "eager" || function_->waitsForCode())
     return;
   CompiledFunction *f = function_.get();
   recorder_ = std::move(spareRecorder);
@@ -549,12 +550,24 @@ CompiledCall::~CompiledCall() {
   spareRecorder = std::move(recorder_);
 }
 
-DisableScope::DisableScope(const std::string &what) {
+DisableScope::DisableScope(const std::string &what, bool recursive)
+    : recursive_(recursive), call_(activeCall), recorder_(activeRecorder) {
   if (isCompiling()) {
     activeRecorder->flush(trace::FlushReason::Value, what);
     scope_ = std::make_unique<InterceptorScope>(nullptr);
   }
+  if (recursive_) {
+    ++disabledDepth;
+  } else {
+    activeCall = nullptr;
+    activeRecorder = nullptr;
+  }
 }
-DisableScope::~DisableScope() = default;
+DisableScope::~DisableScope() {
+  if (recursive_)
+    --disabledDepth;
+  activeCall = call_;
+  activeRecorder = recorder_;
+}
 
 } // namespace dlc

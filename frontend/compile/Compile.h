@@ -120,14 +120,19 @@ void installCompile();
 
 /// True inside a recording region of this thread (dlc.compiler.is_compiling).
 bool isCompiling();
-/// Runs ops eagerly for the scope, ending the current piece first (dlc.compiler.disable).
+/// Runs ops eagerly for the scope, ending the current piece first (dlc.compiler.disable). `recursive`: compiled
+/// functions called in it run eagerly too, otherwise they record on their own.
 class DisableScope {
 public:
-  explicit DisableScope(const std::string &what);
+  explicit DisableScope(const std::string &what, bool recursive = true);
   ~DisableScope();
+  DisableScope(const DisableScope &) = delete;
 
 private:
   std::unique_ptr<InterceptorScope> scope_;
+  bool recursive_;
+  CompiledCall *call_;
+  trace::Recorder *recorder_;
 };
 
 } // namespace dlc

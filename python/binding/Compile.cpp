@@ -222,13 +222,29 @@ PyObject *getFullgraph(PyObject *self, void *) {
   return PyBool_FromLong(compiledOf(self)->compiled->options().fullgraph);
 }
 
+PyObject *sameObject(PyObject *self, PyObject *) { return Py_NewRef(self); }
+/// Copies and pickles are made in Python, see dlc.compiler.
+PyObject *deepcopyMethod(PyObject *self, PyObject *memo) {
+  Obj module(PyImport_ImportModule("dlc.compiler"));
+  return module ? PyObject_CallMethod(module.get(), "deepcopy_compiled", "OO", self, memo) : nullptr;
+}
+PyObject *reduceMethod(PyObject *self, PyObject *) {
+  Obj module(PyImport_ImportModule("dlc.compiler"));
+  return module ? PyObject_CallMethod(module.get(), "reduce_compiled", "O", self) : nullptr;
+}
+
 PyMethodDef compiledMethods[] = {
+    {"__copy__", sameObject, METH_NOARGS, nullptr},
+    {"__deepcopy__", deepcopyMethod, METH_O, nullptr},
+    {"__reduce__", reduceMethod, METH_NOARGS, nullptr},
     {"explain", explainMethod, METH_NOARGS, "All graphs, guards and events as text."},
     {"explain_json", explainJsonMethod, METH_NOARGS, "Graphs, guards, times, memory and lines as a JSON list."},
     {"reset", resetMethod, METH_NOARGS, "Drops the compiled code."},
     {"graph_json", graphJsonMethod, METH_NOARGS, "The largest fused graph as JSON."},
     {"events", eventsMethod, METH_NOARGS, "Compilations, breaks and fallbacks, a dict each."},
     {}};
+PyObject *getQuiet(PyObject *self, void *) { return PyBool_FromLong(compiledOf(self)->compiled->options().quiet); }
+PyObject *getName(PyObject *self, void *) { return PyUnicode_FromString(compiledOf(self)->compiled->name().c_str()); }
 PyObject *getDynamic(PyObject *self, void *) {
   CompileOptions::Dynamic d = compiledOf(self)->compiled->options().dynamic;
   return Py_NewRef(d == CompileOptions::Dynamic::Auto     ? Py_None
@@ -241,6 +257,8 @@ PyObject *getBackground(PyObject *self, void *) {
 
 PyGetSetDef compiledGetters[] = {{"num_entries", getEntries, nullptr, "How many graphs are cached.", nullptr},
                                  {"fullgraph", getFullgraph, nullptr, "Whether breaks raise.", nullptr},
+                                 {"quiet", getQuiet, nullptr, "Whether breaks are not told of.", nullptr},
+                                 {"name", getName, nullptr, "What messages call the function.", nullptr},
                                  {"dynamic", getDynamic, nullptr, "When sizes are lifted.", nullptr},
                                  {"background", getBackground, nullptr, "Whether a thread compiles.", nullptr},
                                  {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
@@ -283,13 +301,32 @@ PyObject *resetStats(PyObject *, PyObject *) {
 }
 PyObject *isCompilingFn(PyObject *, PyObject *) { return PyBool_FromLong(isCompiling()); }
 
-/// _call_disabled(function, *args, **kwargs): a call whose ops run eagerly.
+constexpr const char *kDisabled = "a function or block marked with dlc.compiler.disable";
+
+/// _call_disabled(recursive, function, *args, **kwargs): a call whose ops run eagerly.
 PyObject *callDisabled(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   return guarded([&]() -> PyObject * {
-    DLC_REQUIRE(nargs > 0, Type, "_call_disabled: a function is needed");
-    DisableScope scope("a function marked with dlc.compiler.disable");
-    return callPython(args[0], args + 1, static_cast<size_t>(nargs - 1), kwnames);
+    DLC_REQUIRE(nargs > 1, Type, "_call_disabled: a function is needed");
+    DisableScope scope(kDisabled, args[0] == Py_True);
+    return callPython(args[1], args + 2, static_cast<size_t>(nargs - 2), kwnames);
   });
+}
+
+/// Blocks of this thread that run eagerly, innermost last.
+std::vector<std::unique_ptr<DisableScope>> &disabledBlocks() {
+  static thread_local std::vector<std::unique_ptr<DisableScope>> blocks;
+  return blocks;
+}
+PyObject *beginDisabled(PyObject *, PyObject *recursive) {
+  return guarded([&]() -> PyObject * {
+    disabledBlocks().push_back(std::make_unique<DisableScope>(kDisabled, recursive == Py_True));
+    Py_RETURN_NONE;
+  });
+}
+PyObject *endDisabled(PyObject *, PyObject *) {
+  if (!disabledBlocks().empty())
+    disabledBlocks().pop_back();
+  Py_RETURN_NONE;
 }
 
 /// _reset_compiler(): drops the code of all compiled functions.
@@ -344,6 +381,8 @@ PyMethodDef functions[] = {{"_compile_stats", statsFn, METH_NOARGS, nullptr},
                            {"_reset_compile_stats", resetStats, METH_NOARGS, nullptr},
                            {"_reset_compiler", resetCompilerFn, METH_NOARGS, nullptr},
                            {"_wait_for_background", waitFn, METH_O, nullptr},
+                           {"_begin_disabled", beginDisabled, METH_O, nullptr},
+                           {"_end_disabled", endDisabled, METH_NOARGS, nullptr},
                            {"_use_dim_marks", useDimMarks, METH_NOARGS, nullptr},
                            {"_is_compiling", isCompilingFn, METH_NOARGS, nullptr},
                            fastMethod("_call_disabled", callDisabled, nullptr),

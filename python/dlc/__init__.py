@@ -16,7 +16,15 @@ from dlc._functions import *
 from dlc._printing import set_printoptions
 from dlc import _tensor, autograd, config, cuda, nn, optim, random, special, utils
 from dlc import compiler
-from dlc.compiler import compile, compile_stats, explain, reset_compile_stats
+from dlc.compiler import (
+    compile,
+    compile_stats,
+    explain,
+    mark_dynamic,
+    mark_static,
+    maybe_mark_dynamic,
+    reset_compile_stats,
+)
 from dlc.random import get_rng_state, seed, set_rng_state
 from dlc.serialization import load, save
 

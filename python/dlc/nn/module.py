@@ -3,7 +3,7 @@
 import itertools
 from collections import OrderedDict, namedtuple
 
-from dlc._C import Tensor, _Compiled, _ModuleBase, no_grad
+from dlc._C import Tensor, _ModuleBase, no_grad
 from dlc._C import dtype as _dtype
 from dlc.nn.hooks import BackwardHooks, RemovableHandle
 from dlc.nn.parameter import Buffer, Parameter
@@ -524,12 +524,11 @@ class Module(_ModuleBase):
 
     # --- compile, printing
 
-    def compile(self, *args, **kwargs):
-        """Compiles this module's forward in place; see dlc.compile."""
-        from dlc.compiler import compile_function
+    def compile(self, **kwargs):
+        """Compiles this module's forward in place, with the arguments of dlc.compile."""
+        from dlc.compiler import compile_in_place
 
-        name = type(self).__qualname__
-        self.__dict__["forward"] = compile_function(type(self).forward.__get__(self), *args, name=name, **kwargs)
+        compile_in_place(self, **kwargs)
 
     def extra_repr(self):
         """What repr shows between the parentheses; subclasses define it."""
@@ -557,17 +556,5 @@ class Module(_ModuleBase):
         result = self.__class__.__new__(self.__class__)
         memo[id(self)] = result
         for name, value in self.__dict__.items():
-            if not isinstance(value, _Compiled):
-                result.__dict__[name] = copy.deepcopy(value, memo)
-        if isinstance(self.__dict__.get("forward"), _Compiled):
-            result.compile()
+            result.__dict__[name] = copy.deepcopy(value, memo)
         return result
-
-    def __getstate__(self):
-        # Compiled code is made anew where the module is restored.
-        return {name: None if isinstance(value, _Compiled) else value for name, value in self.__dict__.items()}
-
-    def __setstate__(self, state):
-        self.__dict__.update(state)
-        if "forward" in state and state["forward"] is None:
-            self.compile()
