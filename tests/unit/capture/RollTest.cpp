@@ -1,0 +1,351 @@
+// Rolled against unrolled recordings in the interpreter: the same bits, the same memory, for every number of steps.
+#include "frontend/compile/Roll.h"
+#include "runtime/autograd/Autograd.h"
+#include "runtime/op/Functional.h"
+#include <gtest/gtest.h>
+
+using namespace dlc;
+
+namespace {
+
+Tensor filled(Sizes sizes, int64_t seed) {
+  Tensor t = Tensor::empty(sizes, DType::F32);
+  for (int64_t i = 0; i < t.numel(); ++i)
+    t.dataAs<float>()[i] = static_cast<float>((i * 37 + seed * 11) % 29) / 29 - 0.5f;
+  return t;
+}
+
+/// A copy with the same strides in memory of its own.
+Tensor twin(const Tensor &t) {
+  Ref<Storage> memory = Storage::allocate(t.storage().bytes());
+  if (t.storage().bytes())
+    std::memcpy(memory->data(), t.storage().data(), t.storage().bytes());
+  return Tensor::viewOf(memory, t.sizes(), t.strides(), t.offset(), t.dtype());
+}
+
+void expectSame(const Tensor &a, const Tensor &b) {
+  ASSERT_EQ(a.sizes(), b.sizes());
+  ASSERT_EQ(a.strides(), b.strides());
+  ASSERT_EQ(a.dtype(), b.dtype());
+  Tensor x = ops::contiguous(a), y = ops::contiguous(b);
+  size_t bytes = static_cast<size_t>(x.numel()) * itemSize(x.dtype());
+  EXPECT_TRUE(bytes == 0 || std::memcmp(x.data(), y.data(), bytes) == 0);
+}
+
+/// What rolling made of the last piece.
+struct Seen {
+  size_t loops = 0, parts = 0, nodes = 0;
+  std::vector<size_t> steps; // of the loops
+  std::vector<size_t> ops;   // of a step of each
+};
+
+Tensor number(double v) { return Tensor(Number(v)); }
+
+class Roll : public testing::Test {
+protected:
+  /// Records `f`, runs the piece rolled and unrolled on copies of its inputs, compares everything.
+  template <class F> Seen check(F f) {
+    Seen seen;
+    trace::Recorder recorder([&](trace::Piece &piece, std::vector<Tensor> &outs) {
+      std::vector<Tensor> inputs, rolledInputs;
+      for (const Tensor &t : piece.inputs) {
+        inputs.push_back(twin(t));
+        rolledInputs.push_back(twin(t));
+      }
+      seen = Seen();
+      seen.nodes = piece.graph.nodes.size();
+      interpret(piece.graph, inputs, piece.numbers, {}, outs);
+      std::optional<RolledGraph> rolled = roll(piece, known_);
+      if (!rolled)
+        return;
+      std::vector<Tensor> rolledOuts;
+      rolled->run(
+          rolledInputs, piece.numbers,
+          [&](size_t part, Span<const Tensor> in, Span<const Number> numbers, std::vector<Tensor> &stepOuts) {
+            const Graph &g = rolled->parts[part].piece.graph;
+            for (size_t i = 0; i < in.size(); ++i)
+              checkLayout(g.values[g.inputs[i]], in[i]);
+            interpret(g, in, numbers, {}, stepOuts);
+          },
+          rolledOuts);
+      ASSERT_EQ(rolledOuts.size(), outs.size());
+      for (size_t i = 0; i < outs.size(); ++i)
+        expectSame(rolledOuts[i], outs[i]);
+      for (size_t i = 0; i < inputs.size(); ++i)
+        expectSame(rolledInputs[i], inputs[i]);
+      seen.parts = rolled->parts.size();
+      for (const RolledPart &p : rolled->parts)
+        if (p.steps > 1) {
+          ++seen.loops;
+          seen.steps.push_back(p.steps);
+          seen.ops.push_back(p.piece.graph.nodes.size());
+        }
+    });
+    InterceptorScope scope(&recorder);
+    auto kept = f();
+    recorder.flush(trace::FlushReason::Exit, "return");
+    return seen;
+  }
+
+private:
+  /// What the part's graph says of an input is true.
+  static void checkLayout(const TensorMeta &m, const Tensor &t) {
+    ASSERT_EQ(m.dtype, t.dtype());
+    ASSERT_EQ(m.sizes.size(), t.sizes().size());
+    for (size_t d = 0; d < m.sizes.size(); ++d) {
+      EXPECT_EQ(m.sizes[d].value(), t.sizes()[d]);
+      if (t.sizes()[d] > 1 && t.numel() > 0)
+        EXPECT_EQ(m.strides[d].value(), t.strides()[d]);
+    }
+  }
+
+  KnownBodies known_;
+};
+
+struct Weights {
+  Tensor wx = filled({4, 12}, 1), wh = filled({3, 12}, 2), b = filled({12}, 3);
+};
+
+Tensor zeroState() {
+  Dim sizes[2] = {Dim(2), Dim(3)};
+  return ops::zeros<Tensor>(sizes);
+}
+
+/// One step of an LSTM with 3 units.
+void lstmStep(const Weights &w, const Tensor &x, Tensor &h, Tensor &c) {
+  Tensor g = ops::add(ops::add(ops::matmul(x, w.wx), ops::matmul(h, w.wh)), w.b);
+  auto gate = [&](int64_t k) { return ops::slice(g, 1, Dim(3 * k), Dim(3 * k + 3)); };
+  Tensor i = ops::sigmoid(gate(0)), f = ops::sigmoid(gate(1)), o = ops::sigmoid(gate(2)), n = ops::tanh(gate(3));
+  c = ops::add(ops::mul(f, c), ops::mul(i, n));
+  h = ops::mul(o, ops::tanh(c));
+}
+
+std::vector<Tensor> lstm(const Weights &w, const Tensor &x, std::vector<Tensor> &hs) {
+  Tensor h = zeroState(), c = zeroState();
+  for (int64_t t = 0; t < x.size(0); ++t) {
+    lstmStep(w, ops::select(x, 0, Dim(t)), h, c);
+    hs.push_back(h);
+  }
+  return {h, c};
+}
+
+TEST_F(Roll, LstmOfAnyLength) {
+  Weights w;
+  for (int64_t n = 0; n <= 40; ++n) {
+    Tensor x = filled({n, 2, 4}, n);
+    Seen s = check([&] {
+      std::vector<Tensor> hs, out = lstm(w, x, hs);
+      if (!hs.empty())
+        out.push_back(ops::stack<Tensor>(hs));
+      return out;
+    });
+    if (n >= 4) {
+      ASSERT_EQ(s.loops, 1u) << n;
+      EXPECT_EQ(s.steps[0], static_cast<size_t>(n));
+      EXPECT_LE(s.parts, 4u);
+    }
+  }
+}
+
+TEST_F(Roll, AListOfTheStepsValuesIsReturned) {
+  Weights w;
+  Tensor x = filled({9, 2, 4}, 5);
+  Seen s = check([&] {
+    std::vector<Tensor> hs;
+    lstm(w, x, hs);
+    return hs;
+  });
+  EXPECT_EQ(s.loops, 1u);
+}
+
+TEST_F(Roll, GradientsOfAnyLength) {
+  installAutograd();
+  for (int64_t n = 1; n <= 24; ++n) {
+    Weights w;
+    for (Tensor *t : {&w.wx, &w.wh, &w.b})
+      setRequiresGrad(*t, true);
+    Tensor x = filled({n, 2, 4}, n);
+    Seen s = check([&] {
+      std::vector<Tensor> hs;
+      lstm(w, x, hs);
+      Tensor y = ops::stack<Tensor>(hs);
+      Tensor roots[1] = {ops::mean(ops::mul(y, y))};
+      backward(roots, {}, false, false);
+      return std::vector<Tensor>{roots[0]};
+    });
+    if (n >= 5) {
+      EXPECT_EQ(s.loops, 2u) << n;
+      EXPECT_GE(s.steps[1] + 2, static_cast<size_t>(n));
+    }
+  }
+}
+
+TEST_F(Roll, TwoLayers) {
+  Weights a, b;
+  a.wh = filled({3, 12}, 7);
+  b.wx = filled({3, 12}, 8);
+  for (bool together : {true, false}) {
+    Tensor x = filled({11, 2, 4}, 3);
+    Seen s = check([&] {
+      std::vector<Tensor> hs, ys;
+      Tensor h = zeroState(), c = zeroState();
+      Tensor k = zeroState(), d = zeroState();
+      for (int64_t t = 0; t < 11; ++t) {
+        lstmStep(a, ops::select(x, 0, Dim(t)), h, c);
+        hs.push_back(h);
+        if (together)
+          lstmStep(b, h, k, d);
+      }
+      for (int64_t t = 0; t < 11 && !together; ++t)
+        lstmStep(b, hs[t], k, d);
+      return std::vector<Tensor>{k, d};
+    });
+    EXPECT_EQ(s.loops, together ? 1u : 2u);
+  }
+}
+
+TEST_F(Roll, AStepThatDiffersMakesTwoLoops) {
+  Weights w;
+  Tensor x = filled({20, 2, 4}, 4);
+  Seen s = check([&] {
+    Tensor h = zeroState(), c = zeroState();
+    for (int64_t t = 0; t < 20; ++t) {
+      lstmStep(w, ops::select(x, 0, Dim(t)), h, c);
+      if (t == 8)
+        h = ops::neg(h);
+    }
+    return std::vector<Tensor>{h, c};
+  });
+  ASSERT_EQ(s.loops, 2u);
+  EXPECT_EQ(s.steps[0] + s.steps[1], 20u);
+}
+
+TEST_F(Roll, NumbersMayDifferInEachStep) {
+  Weights w;
+  Tensor x = filled({10, 2, 4}, 4);
+  Seen s = check([&] {
+    Tensor h = zeroState(), c = zeroState();
+    for (int64_t t = 0; t < 10; ++t) {
+      lstmStep(w, ops::select(x, 0, Dim(t)), h, c);
+      h = ops::mul(h, number(0.5 + 0.25 * static_cast<double>(t)));
+    }
+    return std::vector<Tensor>{h, c};
+  });
+  EXPECT_EQ(s.loops, 1u);
+}
+
+TEST_F(Roll, TheFirstStateMayLieOtherwiseInMemory) {
+  Weights w;
+  Tensor x = filled({10, 2, 4}, 4), h0 = ops::transpose(filled({3, 2}, 5), 0, 1), c0 = filled({2, 6}, 6);
+  Seen s = check([&] {
+    Tensor h = h0, c = ops::slice(c0, 1, Dim(0), Dim(6), Dim(2));
+    for (int64_t t = 0; t < 10; ++t)
+      lstmStep(w, ops::select(x, 0, Dim(t)), h, c);
+    return std::vector<Tensor>{h, c};
+  });
+  EXPECT_EQ(s.loops, 1u);
+  EXPECT_EQ(s.steps[0], 10u);
+}
+
+TEST_F(Roll, StepsReadInAnyOrder) {
+  Weights w;
+  Tensor x = filled({2, 13, 4}, 4);
+  std::vector<Tensor> list;
+  for (int64_t t = 0; t < 13; ++t)
+    list.push_back(filled({2, 4}, t));
+  for (int mode = 0; mode < 3; ++mode) {
+    Seen s = check([&] {
+      Tensor h = zeroState(), c = zeroState();
+      for (int64_t t = 0; t < 13; ++t)
+        lstmStep(w, mode == 2 ? list[t] : ops::select(x, 1, Dim(mode == 0 ? 12 - t : t * 5 % 13)), h, c);
+      return std::vector<Tensor>{h, c};
+    });
+    EXPECT_EQ(s.loops, 1u) << mode;
+    EXPECT_EQ(s.steps[0], 13u);
+  }
+}
+
+TEST_F(Roll, StateTwoStepsBack) {
+  Tensor w = filled({3, 3}, 1), x = filled({2, 3}, 2);
+  Seen s = check([&] {
+    Tensor a = x, b = x;
+    for (int t = 0; t < 20; ++t) {
+      Tensor next = ops::tanh(ops::add(ops::matmul(a, w), b));
+      b = a;
+      a = next;
+    }
+    return std::vector<Tensor>{a, b};
+  });
+  EXPECT_EQ(s.loops, 1u);
+}
+
+TEST_F(Roll, AnInputChangedInPlaceInTheLoop) {
+  Tensor w = filled({3, 3}, 1);
+  Tensor state = filled({2, 3}, 2);
+  Seen s = check([&] {
+    Tensor y = state;
+    for (int t = 0; t < 12; ++t) {
+      y = ops::tanh(ops::matmul(y, w));
+      ops::add_(state, y);
+    }
+    return std::vector<Tensor>{y};
+  });
+  EXPECT_EQ(s.loops, 1u);
+}
+
+TEST_F(Roll, ParametersChangedInALoopAreNotRolled) {
+  std::vector<Tensor> parameters, grads;
+  for (int64_t k = 0; k < 40; ++k) {
+    parameters.push_back(filled({3, 3}, k));
+    grads.push_back(filled({3, 3}, k + 50));
+  }
+  Seen s = check([&] {
+    for (int k = 0; k < 40; ++k)
+      ops::sub_(parameters[k], ops::matmul(grads[k], ops::tanh(ops::mul(grads[k], number(0.1)))));
+    return std::vector<Tensor>{};
+  });
+  EXPECT_EQ(s.loops, 0u);
+}
+
+TEST_F(Roll, LayersAreNotALoopOfTime) {
+  std::vector<Tensor> weights, biases;
+  for (int64_t k = 0; k < 12; ++k) {
+    weights.push_back(filled({3, 3}, k));
+    biases.push_back(filled({3}, k));
+  }
+  Tensor x = filled({2, 3}, 1);
+  Seen s = check([&] {
+    Tensor y = x;
+    for (int k = 0; k < 12; ++k)
+      y = ops::tanh(ops::sigmoid(ops::exp(ops::add(ops::matmul(y, weights[k]), biases[k]))));
+    return std::vector<Tensor>{y};
+  });
+  EXPECT_EQ(s.loops, 0u);
+}
+
+TEST_F(Roll, NothingToRoll) {
+  Tensor x = filled({4}, 1);
+  Seen s = check([&] {
+    Tensor y = x;
+    for (int k = 0; k < 10; ++k)
+      y = ops::tanh(ops::add(y, x));
+    return std::vector<Tensor>{ops::sum(ops::exp(y))};
+  });
+  EXPECT_EQ(s.loops, 0u);
+}
+
+TEST_F(Roll, RandomNumbersOfEachStep) {
+  Weights w;
+  Tensor x = filled({10, 2, 4}, 4);
+  Seen s = check([&] {
+    Tensor h = zeroState(), c = zeroState();
+    for (int64_t t = 0; t < 10; ++t) {
+      lstmStep(w, ops::select(x, 0, Dim(t)), h, c);
+      h = ops::dropout(h, 0.5, true);
+    }
+    return std::vector<Tensor>{h, c};
+  });
+  EXPECT_EQ(s.loops, 1u);
+}
+
+} // namespace
