@@ -265,6 +265,7 @@ std::shared_ptr<CacheEntry> CompiledFunction::draft(const trace::Piece &piece, c
     event({CompileEvent::Kind::Recompile, loc,
            str("compiled again: ", difference(samples.back(), key.numbers, key.inputNumbers)), ""});
   }
+  samples.insert(samples.end(), key.alike.begin(), key.alike.end());
   if (options_.dynamic != CompileOptions::Dynamic::Never)
     generalise(*entry, piece, key, std::move(samples));
   entry->lastNumbers = key.numbers;
@@ -402,11 +403,48 @@ CompiledFunction::Ready CompiledFunction::prepare(trace::Piece &piece) {
   if (piece.graph.nodes.size() < kMinNodes)
     return r;
   Skeleton key = skeletonOf(piece);
+  return prepare(piece, key);
+}
+
+CompiledFunction::Ready CompiledFunction::prepare(trace::Piece &piece, Skeleton &key) {
+  Ready r;
+  r.graph = &piece.graph;
   r.entry = entryFor(piece, key, r.symbols, r.hit);
   if (r.entry && !r.entry->failure.empty())
     DLC_REQUIRE(!options_.fullgraph, Runtime, name_,
                 ": fullgraph=True, but a graph could not be compiled: ", r.entry->failure);
   return r;
+}
+
+/// What runs the steps of a part: one for all, or one for each if an index or size differs. Empty if the ops can't be
+/// compiled for more than one value of it.
+std::vector<CompiledFunction::Ready> CompiledFunction::prepareSteps(RolledPart &part) {
+  std::vector<Ready> out;
+  if (part.kind == RolledPart::Kind::Eager || part.numOutputs() == 0) {
+    out.emplace_back();
+    return out;
+  }
+  if (part.dims.empty()) {
+    out.push_back(prepare(part.piece));
+    return out;
+  }
+  Skeleton key = skeletonOf(part.piece);
+  size_t width = part.dims.size() / part.steps;
+  auto setStep = [&](size_t k) {
+    std::copy_n(part.dims.begin() + k * width, width, key.numbers.begin() + key.inputNumbers);
+  };
+  for (size_t k : {size_t(0), part.steps / 2}) {
+    setStep(k);
+    key.alike.push_back(key.numbers);
+  }
+  for (size_t k = part.steps; k-- > 0;) {
+    setStep(k);
+    out.push_back(prepare(part.piece, key));
+    if (out.size() > 1 && !out.back().hit && out.back().entry && out.back().entry->lifting.positions.empty())
+      return {};
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
 }
 
 bool CompiledFunction::run(const Ready &r, Span<const Tensor> inputs, Span<const Number> numbers,
@@ -436,9 +474,10 @@ bool CompiledFunction::run(const Ready &r, Span<const Tensor> inputs, Span<const
   }
 }
 
-/// Parts that repeat are looked up once and run as often as they have steps. The parts count as one compilation.
-void CompiledFunction::runRolled(RolledGraph &rolled, trace::Piece &piece, std::vector<Tensor> &outs) {
-  std::vector<Ready> ready;
+/// Parts that repeat are looked up once and run as often as they have steps. The parts count as one compilation. False
+/// if some part can't be compiled for all of its steps.
+bool CompiledFunction::runRolled(RolledGraph &rolled, trace::Piece &piece, std::vector<Tensor> &outs) {
+  std::vector<std::vector<Ready>> ready;
   int compiled = 0;
   {
     struct Counting {
@@ -446,22 +485,25 @@ void CompiledFunction::runRolled(RolledGraph &rolled, trace::Piece &piece, std::
       ~Counting() { partsCompiled = nullptr; }
     } counting(&compiled);
     for (RolledPart &part : rolled.parts)
-      ready.push_back(part.kind == RolledPart::Kind::Piece ? prepare(part.piece) : Ready());
+      if (ready.push_back(prepareSteps(part)); ready.back().empty())
+        break;
   }
+  count([&](CompileStats &s) { s.compilations += compiled > 0; });
+  if (ready.back().empty())
+    return false;
   if (compiled)
     event({CompileEvent::Kind::Compile, locText(piece.graph.nodes[0].loc),
            str("a recording of ", piece.graph.nodes.size(), " ops is run as loops: ", rolled.describe()), ""});
   bool hit = !compiled;
   rolled.run(
       piece.inputs, piece.numbers,
-      [&](size_t part, Span<const Tensor> in, Span<const Number> numbers, std::vector<Tensor> &stepOuts) {
-        hit &= run(ready[part], in, numbers, stepOuts);
+      [&](size_t part, size_t step, Span<const Tensor> in, Span<const Number> numbers, std::vector<Tensor> &stepOuts) {
+        const std::vector<Ready> &r = ready[part];
+        hit &= run(r[r.size() > 1 ? step : 0], in, numbers, stepOuts);
       },
       outs);
-  count([&](CompileStats &s) {
-    s.compilations += compiled > 0;
-    s.hits += hit;
-  });
+  count([&](CompileStats &s) { s.hits += hit; });
+  return true;
 }
 
 void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) {
@@ -471,12 +513,13 @@ void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) 
       std::lock_guard<ForkMutex> lock(cache_->mutex);
       bodies = cache_->bodies;
     }
-    if (std::optional<RolledGraph> rolled = roll(piece, bodies)) {
+    if (std::optional<RolledGraph> rolled = roll(piece, bodies, options_.dynamic != CompileOptions::Dynamic::Never)) {
       {
         std::lock_guard<ForkMutex> lock(cache_->mutex);
         cache_->bodies = std::move(bodies);
       }
-      return runRolled(*rolled, piece, outs);
+      if (runRolled(*rolled, piece, outs))
+        return;
     }
   }
   Ready ready = prepare(piece);

@@ -72,9 +72,11 @@ private:
   struct Ready;
   void runPiece(trace::Piece &piece, std::vector<Tensor> &outs);
   Ready prepare(trace::Piece &piece);
+  Ready prepare(trace::Piece &piece, Skeleton &key);
+  std::vector<Ready> prepareSteps(struct RolledPart &part);
   /// True if compiled code, or the kernels of a piece too small for it, did it.
   bool run(const Ready &ready, Span<const Tensor> inputs, Span<const Number> numbers, std::vector<Tensor> &outs);
-  void runRolled(struct RolledGraph &rolled, trace::Piece &piece, std::vector<Tensor> &outs);
+  bool runRolled(struct RolledGraph &rolled, trace::Piece &piece, std::vector<Tensor> &outs);
   std::shared_ptr<CacheEntry> lookUp(CacheBucket &bucket, const Skeleton &key, std::vector<int64_t> &symbols);
   std::shared_ptr<CacheEntry> entryFor(trace::Piece &piece, Skeleton &key, std::vector<int64_t> &symbols, bool &hit);
   bool enqueue(const trace::Piece &piece, Skeleton key, std::shared_ptr<CacheBucket> bucket);

@@ -69,7 +69,8 @@ private:
   struct Cut {
     std::vector<size_t> nodes; // of the first step
     size_t steps = 1, period = 0;
-    bool eager = false;
+    bool eager = false, dimsVary = false;
+    std::vector<size_t> scatters;                   // nodes of the first step that the driver does after it
     std::vector<std::pair<size_t, size_t>> results; // node in the step, result: outputs of the part
   };
 
@@ -129,7 +130,7 @@ private:
       bool inLoop = runOf_[n] >= 0;
       if (inLoop) {
         const Run &r = runs_[runOf_[n]];
-        view[n] = r.hoisted[(n - r.start) % r.period] == Hoisted::View;
+        view[n] = r.hoisted[(n - r.start) % r.period] != Hoisted::No;
       } else if (node.op->kind == OpKind::View && node.op != &opInfo(OpId::AsStrided)) {
         view[n] = read[node.results[0]] && !byPart[node.results[0]];
       }
@@ -142,7 +143,9 @@ private:
     for (size_t n = 0; n < g_.nodes.size(); ++n)
       if (view[n]) {
         out_.viewOf[g_.nodes[n].results[0]] = static_cast<int32_t>(out_.views.size());
-        out_.views.push_back({g_.nodes[n].results[0], g_.nodes[n].args.values()[0].id, -1, {}, {}, 0});
+        bool scatter = g_.nodes[n].op == &opInfo(OpId::AsStridedScatter);
+        Span<const GVal> operands = g_.nodes[n].args.values();
+        out_.views.push_back({g_.nodes[n].results[0], operands[0].id, scatter ? operands[1].id : -1, {}, {}, 0});
       }
   }
 
@@ -171,7 +174,10 @@ private:
     Cut c;
     c.steps = r.steps;
     c.period = r.period;
+    c.dimsVary = r.dimsVary;
     for (size_t j = 0; j < r.period; ++j) {
+      if (r.hoisted[j] == Hoisted::Scatter)
+        c.scatters.push_back(r.start + j);
       if (r.hoisted[j] != Hoisted::No)
         continue;
       c.nodes.push_back(r.start + j);
@@ -220,35 +226,48 @@ private:
             setStrides(v, strides);
         }
       }
-    for (RolledView &v : out_.views) {
-      const GraphNode &n = g_.nodes[from_.node[v.value]];
-      TensorMeta self = g_.values[v.base];
-      self.strides = stridesOf(v.base);
-      self.offset = 0;
-      SmallVec<Arg<TensorMeta>, 12> args;
-      for (const Arg<GVal> &a : n.args.args()) {
-        Arg<TensorMeta> m;
-        m.tag = a.tag;
-        m.dtype = a.dtype;
-        m.size = a.size;
-        m.i = a.i;
-        m.num = a.num;
-        m.dim = a.dim;
-        if (a.tag == ArgTag::Value)
-          m.value = &self;
-        args.push_back(m);
-      }
-      MetaResult result;
-      n.op->meta(Span<const Arg<TensorMeta>>(args.data(), args.size()), result);
-      const TensorMeta &m = result.outs[0];
-      for (size_t d = 0; d < m.sizes.size(); ++d) {
-        v.sizes.push_back(m.sizes[d].value());
-        v.strides.push_back(m.strides[d].value());
-      }
-      v.offset = m.offset.value();
-      if (m.strides != g_.values[v.value].strides)
-        setStrides(v.value, m.strides);
+    for (RolledView &v : out_.views)
+      v.source >= 0 ? layOutScatter(v) : layOutView(v);
+  }
+
+  void layOutView(RolledView &v) {
+    const GraphNode &n = g_.nodes[from_.node[v.value]];
+    TensorMeta self = g_.values[v.base];
+    self.strides = stridesOf(v.base);
+    self.offset = 0;
+    SmallVec<Arg<TensorMeta>, 12> args;
+    for (const Arg<GVal> &a : n.args.args()) {
+      Arg<TensorMeta> m;
+      m.tag = a.tag;
+      m.dtype = a.dtype;
+      m.size = a.size;
+      m.i = a.i;
+      m.num = a.num;
+      m.dim = a.dim;
+      if (a.tag == ArgTag::Value)
+        m.value = &self;
+      args.push_back(m);
     }
+    MetaResult result;
+    n.op->meta(Span<const Arg<TensorMeta>>(args.data(), args.size()), result);
+    const TensorMeta &m = result.outs[0];
+    for (size_t d = 0; d < m.sizes.size(); ++d) {
+      v.sizes.push_back(m.sizes[d].value());
+      v.strides.push_back(m.strides[d].value());
+    }
+    v.offset = m.offset.value();
+    if (m.strides != g_.values[v.value].strides)
+      setStrides(v.value, m.strides);
+  }
+
+  void layOutScatter(RolledView &v) {
+    Span<const Arg<GVal>> args = g_.nodes[from_.node[v.value]].args.args();
+    for (const Dim &d : args[2].dimList())
+      v.sizes.push_back(d.value());
+    for (const Dim &d : args[3].dimList())
+      v.strides.push_back(d.value());
+    v.offset = args[4].isNone() ? 0 : args[4].dim.value();
+    setStrides(v.value, rowMajorStrides(g_.values[v.value]));
   }
 
   //===--- Building a part ---===//
@@ -287,7 +306,7 @@ private:
   }
 
   void build(const Cut &c) {
-    if (c.results.empty())
+    if (c.results.empty() && c.scatters.empty())
       return;
     out_.parts.emplace_back();
     RolledPart &part = out_.parts.back();
@@ -309,7 +328,13 @@ private:
         part.out.push_back(g_.nodes[c.nodes[i] + k * c.period].results[r]);
       for (size_t n : c.nodes)
         addNumbers(part, g_.nodes[n + k * c.period]);
+      if (c.dimsVary)
+        for (size_t n : c.nodes)
+          addDims(part, g_.nodes[n + k * c.period]);
+      for (size_t n : c.scatters)
+        part.scattered.push_back(g_.nodes[n + k * c.period].results[0]);
     }
+    part.numScattered = c.scatters.size();
     if (c.eager)
       listInputs(part, columns);
   }
@@ -399,6 +424,16 @@ private:
       }
   }
 
+  static void addDims(RolledPart &part, const GraphNode &n) {
+    for (const Arg<GVal> &a : n.args.args()) {
+      if (a.tag == ArgTag::Dim)
+        part.dims.push_back(a.dim.value());
+      if (a.tag == ArgTag::DimList)
+        for (const Dim &d : a.dimList())
+          part.dims.push_back(d.value());
+    }
+  }
+
   /// A list op is given its operands in order, whatever occurs twice.
   static void listInputs(RolledPart &part, const Columns &columns) {
     Graph &g = part.piece.graph;
@@ -416,30 +451,36 @@ private:
   void findLastUses() {
     std::vector<int64_t> last(g_.values.size(), -1);
     constexpr int64_t kAlways = INT64_MAX;
-    auto use = [&](int32_t v, int64_t time) {
+    auto use = [&](int32_t v, int64_t slot) {
       for (;; v = out_.views[out_.viewOf[v]].base) {
-        last[v] = std::max(last[v], time);
-        if (out_.viewOf[v] < 0)
+        last[v] = std::max(last[v], slot);
+        if (out_.viewOf[v] < 0 || out_.views[out_.viewOf[v]].source >= 0)
           break;
       }
     };
-    int64_t time = 0;
+    int64_t slots = 0;
     for (const RolledPart &p : out_.parts)
-      for (size_t k = 0; k < p.steps; ++k, ++time) {
+      for (size_t k = 0; k < p.steps; ++k, slots += 2) {
         for (size_t i = 0; i < p.numInputs(); ++i)
-          use(p.in[k * p.numInputs() + i], time);
+          use(p.in[k * p.numInputs() + i], slots);
         for (size_t i = 0; i < p.numOutputs(); ++i)
-          use(p.out[k * p.numOutputs() + i], time);
+          use(p.out[k * p.numOutputs() + i], slots);
+        for (size_t i = 0; i < p.numScattered; ++i) {
+          const RolledView &v = out_.views[out_.viewOf[p.scattered[k * p.numScattered + i]]];
+          use(v.base, slots + 1);
+          use(v.source, slots + 1);
+          use(v.value, slots + 1);
+        }
       }
     for (const GraphOutput &o : g_.outputs)
       use(o.value, kAlways);
-    out_.deadAt.assign(time + 1, 0);
+    out_.deadAt.assign(slots + 1, 0);
     for (int64_t t : last)
       if (t >= 0 && t != kAlways)
         ++out_.deadAt[t + 1];
-    for (int64_t t = 0; t < time; ++t)
+    for (int64_t t = 0; t < slots; ++t)
       out_.deadAt[t + 1] += out_.deadAt[t];
-    out_.dead.resize(out_.deadAt[time]);
+    out_.dead.resize(out_.deadAt[slots]);
     std::vector<uint32_t> at(out_.deadAt.begin(), out_.deadAt.end());
     for (size_t v = 0; v < last.size(); ++v)
       if (last[v] >= 0 && last[v] != kAlways)
@@ -462,9 +503,9 @@ private:
 
 } // namespace
 
-std::optional<RolledGraph> roll(const trace::Piece &piece, KnownBodies &known) {
+std::optional<RolledGraph> roll(const trace::Piece &piece, KnownBodies &known, bool mayLift) {
   Producers producers(piece.graph);
-  std::vector<Run> runs = findRuns(piece.graph, producers, known);
+  std::vector<Run> runs = findRuns(piece.graph, producers, known, mayLift);
   if (runs.empty())
     return std::nullopt;
   try {

@@ -6,7 +6,8 @@
 
 namespace dlc {
 
-/// Nothing if the piece has no loop worth rolling. Adds the loops' bodies to `known`.
-std::optional<RolledGraph> roll(const trace::Piece &piece, KnownBodies &known);
+/// Nothing if the piece has no loop worth rolling. Adds the loops' bodies to `known`. With
+/// `mayLift`, index and size arguments may differ between the steps of a body.
+std::optional<RolledGraph> roll(const trace::Piece &piece, KnownBodies &known, bool mayLift);
 
 } // namespace dlc

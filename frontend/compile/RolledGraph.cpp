@@ -49,16 +49,20 @@ private:
     for (size_t i = 0; i < results.size(); ++i) {
       int32_t v = g_.outputs[i].value;
       bool input = std::find(g_.inputs.begin(), g_.inputs.end(), v) != g_.inputs.end();
-      if (input || g_.viewOf[v] >= 0)
+      if (input || !isMade(v))
         results[i] = result(i);
     }
   }
+
+  /// By a part or as a scatter: memory of its own.
+  bool isMade(int32_t v) const { return g_.viewOf[v] < 0 || g_.views[g_.viewOf[v]].source >= 0; }
 
   const Tensor &value(int32_t v) {
     Tensor &t = env_[v];
     if (!t) {
       int32_t k = g_.viewOf[v];
-      DLC_CHECK(k >= 0, "rolled graph: value ", v, " is read before it was made or after its last use");
+      DLC_CHECK(k >= 0 && g_.views[k].source < 0, "rolled graph: value ", v,
+                " is read before it was made or after its last use");
       const RolledView &view = g_.views[k];
       const Tensor &base = value(view.base);
       t = Tensor::viewOf(base.storageRef(), view.sizes, view.strides, base.offset() + view.offset, base.dtype());
@@ -68,11 +72,10 @@ private:
 
   void scatter(const RolledView &v) {
     Tensor base = value(v.base);
-    env_[v.base] = Tensor();
-    // In place when this was the last to know of the old value.
-    bool own = base.impl()->refCount() == 1 && base.storage().refCount() == 1 && lastUse(v.base) && base.isContiguous();
-    if (!own) {
-      env_[v.base] = base;
+    // In place when nobody else knows of the old value.
+    auto from = g_.dead.begin() + g_.deadAt[2 * time_ + 1], to = g_.dead.begin() + g_.deadAt[2 * time_ + 2];
+    bool last = std::find(from, to, v.base) != to;
+    if (!last || base.impl()->refCount() != 2 || base.storage().refCount() != 1 || !base.isContiguous()) {
       Tensor copy = Tensor::empty(base.sizes(), base.dtype());
       ops::copy_(copy, base);
       base = copy;
@@ -82,9 +85,9 @@ private:
     env_[v.value] = base;
   }
 
-  bool lastUse(int32_t v) const {
-    auto from = g_.dead.begin() + g_.deadAt[time_], to = g_.dead.begin() + g_.deadAt[time_ + 1];
-    return std::find(from, to, v) != to;
+  void drop(size_t slot) {
+    for (uint32_t k = g_.deadAt[slot]; k < g_.deadAt[slot + 1]; ++k)
+      env_[g_.dead[k]] = Tensor();
   }
 
   void runPart(size_t p) {
@@ -102,15 +105,15 @@ private:
         stepNumbers_[k] = numbers_[part.numbers[s * numNumbers + k]];
       if (part.kind == RolledPart::Kind::Eager)
         runEagerNode(part.piece.graph.nodes[0]);
-      else
-        runStep_(p, in_, stepNumbers_, stepOuts_);
+      else if (numOut)
+        runStep_(p, s, in_, stepNumbers_, stepOuts_);
       for (size_t k = 0; k < numOut; ++k)
         env_[part.out[s * numOut + k]] = std::move(stepOuts_[k]);
       std::fill(in_.begin(), in_.end(), Tensor());
+      drop(2 * time_);
       for (size_t k = 0; k < part.numScattered; ++k)
         scatter(g_.views[g_.viewOf[part.scattered[s * part.numScattered + k]]]);
-      for (uint32_t k = g_.deadAt[time_]; k < g_.deadAt[time_ + 1]; ++k)
-        env_[g_.dead[k]] = Tensor();
+      drop(2 * time_ + 1);
     }
   }
 
@@ -143,7 +146,7 @@ private:
     Sizes strides;
     for (const Dim &d : o.strides)
       strides.push_back(d.value());
-    bool own = g_.viewOf[o.value] < 0 && t.impl()->refCount() == 1 && t.storage().refCount() == 1;
+    bool own = isMade(o.value) && t.impl()->refCount() == 1 && t.storage().refCount() == 1;
     if (own && t.strides() == strides)
       return t; // a second output of this value sees that it is shared, and is copied
     Tensor fresh = Tensor::emptyStrided(t.sizes(), strides, t.dtype());

@@ -28,14 +28,15 @@ struct RolledPart {
   std::vector<int32_t> numbers;   ///< steps x number operands of the graph: number operands of the whole program
   std::vector<int32_t> scattered; ///< steps x numScattered: views with a source, made after each step
   size_t numScattered = 0;
+  std::vector<int64_t> dims; ///< steps x Dim arguments of the graph's nodes in order; empty if they don't vary
   size_t numInputs() const { return piece.graph.inputs.size(); }
   size_t numOutputs() const { return piece.graph.outputs.size(); }
   size_t numNumbers() const { return piece.graph.numbers.size(); }
 };
 
-/// Runs a step of part `part` on these operands.
-using RolledStepRunner =
-    std::function<void(size_t part, Span<const Tensor> in, Span<const Number> numbers, std::vector<Tensor> &outs)>;
+/// Runs a step of a part on these operands.
+using RolledStepRunner = std::function<void(size_t part, size_t step, Span<const Tensor> in, Span<const Number> numbers,
+                                            std::vector<Tensor> &outs)>;
 
 struct RolledGraph {
   size_t numValues = 0;
@@ -45,7 +46,8 @@ struct RolledGraph {
   std::vector<int32_t> viewOf; ///< per value: its view, or -1
   std::vector<GraphOutput> outputs;
   bool lastWrites = false; ///< the last part writes those of its outputs that are write-backs to their inputs
-  /// Values last used in step t of all steps of all parts, for t from 0: dead[deadAt[t]] .. dead[deadAt[t + 1]].
+  /// Counting the steps of all parts: dead[deadAt[2 * t]] .. dead[deadAt[2 * t + 1]] are last used in step t itself,
+  /// those up to deadAt[2 * t + 2] in what is made after it.
   std::vector<int32_t> dead;
   std::vector<uint32_t> deadAt;
 

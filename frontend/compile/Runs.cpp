@@ -130,8 +130,8 @@ struct Group {
 
 class RunFinder {
 public:
-  RunFinder(const Graph &g, const Producers &producers, KnownBodies &known)
-      : g_(g), from_(producers), known_(known), keys_(g.nodes.size()), prefix_(g.nodes.size() + 1),
+  RunFinder(const Graph &g, const Producers &producers, KnownBodies &known, bool mayLift)
+      : g_(g), from_(producers), known_(known), mayLift_(mayLift), keys_(g.nodes.size()), prefix_(g.nodes.size() + 1),
         next_(g.nodes.size(), -1) {
     std::unordered_map<uint64_t, int32_t> last;
     for (size_t n = 0; n < g.nodes.size(); ++n) {
@@ -259,7 +259,8 @@ private:
       while (k + group.steps < steps && joins(group, start, period, k + group.steps))
         ++group.steps;
       Run r{start + k * period, period, group.steps, std::vector<Hoisted>(period, Hoisted::No)};
-      if (hoist(r, group, known) && pays(r, group, known, weak)) {
+      hoist(r, group, known);
+      if (pays(r, group, known, weak)) {
         end = r.end();
         runs_.push_back(std::move(r));
       }
@@ -320,18 +321,29 @@ private:
     return sameType(g_.values[v], g_.values[w]);
   }
 
-  /// Decides what the driver does between steps; false if something varies that it can't do.
-  bool hoist(Run &r, const Group &group, const KnownBodies::Body *known) const {
+  /// Decides what the driver does between steps. What varies in other ways becomes a symbol of the step's code.
+  void hoist(Run &r, const Group &group, const KnownBodies::Body *known) const {
     for (size_t j = 0; j < r.period; ++j) {
       if (!group.dimsVary[j] && !(known && known->hoisted[j] != Hoisted::No))
         continue;
       const GraphNode &n = g_.nodes[r.start + j];
-      if (n.op->kind == OpKind::View && n.op != &opInfo(OpId::AsStrided) && outside(r, n.args.values()[0].id))
+      bool free = n.args.values().size() && outside(r, n.args.values()[0].id);
+      if (free && n.op->kind == OpKind::View && n.op != &opInfo(OpId::AsStrided))
         r.hoisted[j] = Hoisted::View;
+      else if (free && n.op == &opInfo(OpId::AsStridedScatter) && !readInStep(r, j))
+        r.hoisted[j] = Hoisted::Scatter;
       else
-        return false;
+        r.dimsVary = true;
     }
-    return true;
+  }
+
+  bool readInStep(const Run &r, size_t j) const {
+    int32_t v = g_.nodes[r.start + j].results[0];
+    for (size_t k = j + 1; k < r.period; ++k)
+      for (const GVal &w : g_.nodes[r.start + k].args.values())
+        if (w.id == v)
+          return true;
+    return false;
   }
 
   /// Not computed by the compiled step of the run's first step.
@@ -366,7 +378,7 @@ private:
       if (r.steps > 1 && writtenBackEarly(r, j))
         return false;
     }
-    if (allViews(r))
+    if (allViews(r) || (r.dimsVary && !mayLift_))
       return false;
     if (isKnown)
       return true;
@@ -430,6 +442,7 @@ private:
   const Graph &g_;
   const Producers &from_;
   KnownBodies &known_;
+  bool mayLift_;
   std::vector<uint64_t> keys_, prefix_;
   std::vector<int32_t> next_; // the next node of the same key
   std::vector<bool> writtenBack_;
@@ -448,9 +461,9 @@ private:
 
 } // namespace
 
-std::vector<Run> findRuns(const Graph &g, const Producers &producers, KnownBodies &known) {
+std::vector<Run> findRuns(const Graph &g, const Producers &producers, KnownBodies &known, bool mayLift) {
 
-  return RunFinder(g, producers, known).find();
+  return RunFinder(g, producers, known, mayLift).find();
 }
 
 } // namespace dlc

@@ -26,6 +26,7 @@ enum class Hoisted : uint8_t {
 struct Run {
   size_t start, period, steps;
   std::vector<Hoisted> hoisted; ///< per position in the step
+  bool dimsVary = false;        ///< some index or size argument of the other nodes differs between steps
   size_t end() const { return start + period * steps; }
 };
 
@@ -39,7 +40,7 @@ struct KnownBodies {
   std::vector<Body> bodies;
 };
 
-/// The loops worth rolling, in order. Adds them to `known`.
-std::vector<Run> findRuns(const Graph &g, const Producers &producers, KnownBodies &known);
+/// The loops worth rolling, in order. Adds them to `known`. Run::dimsVary only if `mayLift`.
+std::vector<Run> findRuns(const Graph &g, const Producers &producers, KnownBodies &known, bool mayLift);
 
 } // namespace dlc

@@ -12,6 +12,7 @@ struct Skeleton {
   std::string bytes;            ///< equal bytes: the same program up to `numbers` and the number operands' values
   std::vector<int64_t> numbers; ///< sizes of inputs, strides of inputs that are not row-major, Dims of arguments
   size_t inputNumbers = 0;      ///< how many of them belong to inputs
+  std::vector<std::vector<int64_t>> alike; ///< numbers of other recordings of this program that will come
   uint64_t hash = 0;
 };
 Skeleton skeletonOf(const trace::Piece &piece);

@@ -55,14 +55,16 @@ protected:
       seen = Seen();
       seen.nodes = piece.graph.nodes.size();
       interpret(piece.graph, inputs, piece.numbers, {}, outs);
-      std::optional<RolledGraph> rolled = roll(piece, known_);
+      std::optional<RolledGraph> rolled = roll(piece, known_, true);
       if (!rolled)
         return;
       std::vector<Tensor> rolledOuts;
       rolled->run(
           rolledInputs, piece.numbers,
-          [&](size_t part, Span<const Tensor> in, Span<const Number> numbers, std::vector<Tensor> &stepOuts) {
-            const Graph &g = rolled->parts[part].piece.graph;
+          [&](size_t part, size_t step, Span<const Tensor> in, Span<const Number> numbers,
+              std::vector<Tensor> &stepOuts) {
+            Graph g = rolled->parts[part].piece.graph;
+            setDims(g, rolled->parts[part], step);
             for (size_t i = 0; i < in.size(); ++i)
               checkLayout(g.values[g.inputs[i]], in[i]);
             interpret(g, in, numbers, {}, stepOuts);
@@ -88,6 +90,13 @@ protected:
   }
 
 private:
+  static void setDims(Graph &g, const RolledPart &part, size_t step) {
+    size_t at = part.dims.size() / part.steps * step;
+    if (!part.dims.empty())
+      for (GraphNode &n : g.nodes)
+        forEachDim(n.args, [&](Dim &d) { d = Dim(part.dims[at++]); });
+  }
+
   /// What the part's graph says of an input is true.
   static void checkLayout(const TensorMeta &m, const Tensor &t) {
     ASSERT_EQ(m.dtype, t.dtype());
@@ -332,6 +341,45 @@ TEST_F(Roll, NothingToRoll) {
     return std::vector<Tensor>{ops::sum(ops::exp(y))};
   });
   EXPECT_EQ(s.loops, 0u);
+}
+
+TEST_F(Roll, ResultsWrittenToABuffer) {
+  Weights w;
+  Tensor x = filled({10, 2, 4}, 4), given = filled({10, 2, 3}, 9), flat = filled({2, 3, 10}, 9);
+  for (int mode = 0; mode < 4; ++mode) {
+    Seen s = check([&] {
+      Dim sizes[3] = {Dim(10), Dim(2), Dim(3)};
+      Tensor out = mode == 1 ? given : mode == 2 ? ops::permute(flat, {2, 0, 1}) : ops::zeros<Tensor>(sizes);
+      Tensor h = zeroState(), c = zeroState(), before = out;
+      if (mode == 3)
+        before = ops::neg(out); // reads the buffer as it was
+      for (int64_t t = 0; t < 10; ++t) {
+        lstmStep(w, ops::select(x, 0, Dim(t)), h, c);
+        ops::copy_(ops::select(out, 0, Dim(9 - t)), h);
+      }
+      return std::vector<Tensor>{h, out, before};
+    });
+    EXPECT_EQ(s.loops, 1u) << mode;
+  }
+}
+
+TEST_F(Roll, GradientsOfWhatIsWalked) {
+  installAutograd();
+  for (int64_t n : {3, 4, 5, 12}) {
+    Tensor w = filled({4, 4}, 1), x = filled({n, 2, 4}, n);
+    setRequiresGrad(w, true);
+    setRequiresGrad(x, true);
+    Seen s = check([&] {
+      Tensor h = filled({2, 4}, 7);
+      for (int64_t t = 0; t < n; ++t)
+        h = ops::tanh(ops::sigmoid(ops::add(ops::matmul(h, w), ops::select(x, 0, Dim(t)))));
+      Tensor roots[1] = {ops::sum(h)};
+      backward(roots, {}, false, false);
+      return std::vector<Tensor>{roots[0]};
+    });
+    if (n == 12)
+      EXPECT_EQ(s.loops, 2u);
+  }
 }
 
 TEST_F(Roll, RandomNumbersOfEachStep) {
