@@ -28,7 +28,7 @@ enum class Do : uint8_t {
   Item,    ///< objs[dst] = item imm of the list or tuple a
   Cell,    ///< objs[dst] = content of closure cell imm of the function a
   CellObject,  ///< objs[dst] = closure cell imm of the function a
-  FunctionGet, ///< objs[dst] = field imm (FunctionField) of the function a
+  FunctionGet, ///< objs[dst] = field imm (FunctionField) of the function a; one that is not set is None
   MethodSelf,  ///< objs[dst] = __self__ of the bound method a
   MethodFunc,  ///< objs[dst] = __func__ of the bound method a
   GetAttr,     ///< objs[dst] = getattr(a, key), for C getters that run no Python code
@@ -90,8 +90,8 @@ enum class Do : uint8_t {
   SetCell,   ///< closure cell object a gets the content b (kNoReg: empty)
   SetGlobal, ///< dict a: key = b (kNoReg: delete)
   Grad,      ///< leaf tensor object a: .grad = the tensor object b (kNoReg: None)
-  RngTake,   ///< generator of `data` (RngEffect) advances
-  Tape,      ///< gives results their histories: `data` (TapeEffect)
+  RngTake,   ///< generator of `data` (RngEffect) advances: what Segments and Eager ops drew, they leave it alone
+  Tape,      ///< an effect defined elsewhere, such as giving results their histories: `data` (TapeEffect)
   Return     ///< the result is objs a
 };
 
@@ -140,7 +140,9 @@ struct Instr {
   /// guard that fails on it makes the next capture treat the source as a symbol.
   std::string source;
 };
-bool sameInstr(const Instr &a, const Instr &b); ///< ignoring loc
+bool sameInstr(const Instr &a, const Instr &b); ///< ignoring loc and source
+/// One object, or two of one exact built-in scalar type with one value (floats: the bits); tuples of such.
+bool sameScalar(PyObject *a, PyObject *b);
 
 /// dtype, sizes... of a tensor object. A size of -1 is free (read by SymSize), as are its strides.
 struct TensorGuard final : Data {
@@ -201,7 +203,7 @@ struct SegmentCall final : Data {
     uint32_t versionBumps = 0;
   };
   std::vector<Out> outputs;
-  bool last = false; ///< nothing that may miss follows: inputs may be written at once
+  bool last = false; ///< nothing that may miss follows (the tree finds out by itself: a hint for readers)
   bool equals(const Data &) const override;
   std::string text() const override;
 };
@@ -221,6 +223,22 @@ struct RngEffect final : Data {
   Dim blocks;
   bool equals(const Data &) const override;
   std::string text() const override;
+};
+
+/// The registers as effects see them.
+struct Registers {
+  PyObject *const *objs;
+  const dlc::Tensor *tens;
+  Ints syms;
+  const Number *nums;
+};
+
+/// An effect whose meaning lies outside of this folder. Runs in the commit, in its place among the effects.
+class TapeEffect : public Data {
+public:
+  virtual void apply(const Registers &r) const = 0;
+  /// The registers that apply() reads, so that they are kept alive until then.
+  virtual void reads(std::vector<Reg> &objs, std::vector<Reg> &tens) const = 0;
 };
 
 /// One way through a function. Body: loads, guards, numbers, running. Commit: making and effects, ends with Return.

@@ -1,6 +1,7 @@
 // All programs of one compiled function, and running them. Needs the GIL.
 #pragma once
 #include "python/capture/Program.h"
+#include <functional>
 
 namespace dlc::py {
 
@@ -41,9 +42,15 @@ public:
   void clear();
   int traverse(visitproc visit, void *arg) const;
 
+  /// Told once, when kMaxPaths is reached, which source keeps changing. Default: a line of the log "recompiles".
+  std::function<void(const std::string &source)> onLimit;
+
 private:
-  struct Node;
-  std::unique_ptr<Node> root_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
+
+/// True while a debugger or coverage tool traces this thread: breakpoints must be hit, so nothing is replayed.
+bool isTraced();
 
 } // namespace dlc::py
