@@ -17,7 +17,7 @@ struct CacheEntry {
   Graph graph;                             // what was compiled, or what the interpreter runs
   std::shared_ptr<CompiledGraph> compiled; // null: the interpreter runs it
   std::string failure;
-  int64_t hits = 0;
+  std::atomic<int64_t> hits{0};
   std::vector<int64_t> lastNumbers, lastSymbols; // the last match, so that a repeated shape costs one comparison
 };
 
@@ -33,6 +33,14 @@ struct CacheBucket {
 
 private:
   uint64_t builder_ = 0; // fork generation + 1 of the thread that compiles: in a forked child there is no such thread
+};
+
+/// A piece that has been looked up: what runs it, as often as wanted.
+struct CompiledFunction::Ready {
+  const Graph *graph = nullptr;      // for the interpreter where there is no entry
+  std::shared_ptr<CacheEntry> entry; // null: too small to compile, or being compiled in the background
+  std::vector<int64_t> symbols;
+  bool hit = false;
 };
 
 struct CompiledFunction::Cache {

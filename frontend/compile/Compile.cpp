@@ -2,6 +2,7 @@
 // in Explain.cpp.
 #include "frontend/compile/Background.h"
 #include "frontend/compile/Cache.h"
+#include "frontend/compile/PieceCode.h"
 #include "frontend/compile/Roll.h"
 #include "runtime/autograd/Autograd.h"
 #include "runtime/core/Interrupt.h"
@@ -14,7 +15,6 @@ namespace dlc {
 
 namespace {
 
-constexpr size_t kMinNodes = 3;
 /// A piece shorter than this holds no loop worth rolling.
 constexpr size_t kMinRolled = 12;
 constexpr size_t kMaxEntries = 16;
@@ -70,6 +70,12 @@ CompileStats compileStats() {
 void resetCompileStats() {
   std::lock_guard<ForkMutex> lock(statsMutex());
   stats = CompileStats();
+}
+void countHit() {
+  count([](CompileStats &s) { s.hits++; });
+}
+void countSmallPiece() {
+  count([](CompileStats &s) { s.smallPieces++; });
 }
 void setBackend(Backend b) { backend = b; }
 Backend currentBackend() { return backend; }
@@ -389,14 +395,6 @@ std::shared_ptr<CacheEntry> CompiledFunction::entryFor(trace::Piece &piece, Skel
   return entry;
 }
 
-/// A piece that has been looked up: what runs it, as often as wanted.
-struct CompiledFunction::Ready {
-  const Graph *graph = nullptr;      // for the interpreter where there is no entry
-  std::shared_ptr<CacheEntry> entry; // null: too small to compile, or being compiled in the background
-  std::vector<int64_t> symbols;
-  bool hit = false;
-};
-
 CompiledFunction::Ready CompiledFunction::prepare(trace::Piece &piece) {
   Ready r;
   r.graph = &piece.graph;
@@ -476,7 +474,8 @@ bool CompiledFunction::run(const Ready &r, Span<const Tensor> inputs, Span<const
 
 /// Parts that repeat are looked up once and run as often as they have steps. The parts count as one compilation. False
 /// if some part can't be compiled for all of its steps.
-bool CompiledFunction::runRolled(RolledGraph &rolled, trace::Piece &piece, std::vector<Tensor> &outs) {
+bool CompiledFunction::runRolled(std::shared_ptr<RolledGraph> graph, trace::Piece &piece, std::vector<Tensor> &outs) {
+  RolledGraph &rolled = *graph;
   std::vector<std::vector<Ready>> ready;
   int compiled = 0;
   {
@@ -494,6 +493,8 @@ bool CompiledFunction::runRolled(RolledGraph &rolled, trace::Piece &piece, std::
   if (compiled)
     event({CompileEvent::Kind::Compile, locText(piece.graph.nodes[0].loc),
            str("a recording of ", piece.graph.nodes.size(), " ops is run as loops: ", rolled.describe()), ""});
+  if (piece.record)
+    recordRolled(piece, graph, ready);
   bool hit = !compiled;
   rolled.run(
       piece.inputs, piece.numbers,
@@ -518,7 +519,7 @@ void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) 
         std::lock_guard<ForkMutex> lock(cache_->mutex);
         cache_->bodies = std::move(bodies);
       }
-      if (runRolled(*rolled, piece, outs))
+      if (runRolled(std::make_shared<RolledGraph>(std::move(*rolled)), piece, outs))
         return;
     }
   }
@@ -530,6 +531,10 @@ void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) 
              str("a piece of ", piece.graph.nodes.size(), " ops runs their eager kernels: compiling starts at ",
                  kMinNodes),
              ""});
+    if (piece.record)
+      recordSmallPiece(piece);
+  } else if (piece.record && ready.entry) {
+    recordEntry(piece, ready.entry, ready.symbols, Ref<CompiledFunction>(this));
   }
   bool done = run(ready, piece.inputs, piece.numbers, outs);
   count([&](CompileStats &s) { s.hits += done && ready.hit; });
@@ -547,13 +552,22 @@ void backwardRegion(void (*body)(void *), void *context) {
 
 void installCompile() {
   setBackwardRegion(backwardRegion);
+  gradEvents.stored = [](const Tensor &leaf, const Tensor &grad, bool inPlace) {
+    if (trace::Observer *o = activeRecorder ? activeRecorder->observer() : nullptr)
+      o->gradStored(leaf, grad, inPlace);
+  };
+  gradEvents.opaque = [](const char *what) {
+    if (trace::Observer *o = activeRecorder ? activeRecorder->observer() : nullptr)
+      o->notReplayable(str("backward ran ", what));
+  };
   Storage::exportHook = [](Storage &storage) {
     if (activeRecorder)
       activeRecorder->exporting(storage);
   };
 }
 
-CompiledCall::CompiledCall(Ref<CompiledFunction> function) : function_(std::move(function)) {
+CompiledCall::CompiledCall(Ref<CompiledFunction> function, trace::Observer *observer)
+    : function_(std::move(function)) {
   if (activeCall || disabledDepth || currentInterceptor() || knobs().mode == "eager" || function_->waitsForCode())
     return;
   CompiledFunction *f = function_.get();
@@ -565,7 +579,10 @@ CompiledCall::CompiledCall(Ref<CompiledFunction> function) : function_(std::move
     recorder_ = std::make_unique<trace::Recorder>(runner);
   recorder_->keepMarks(f->options().dynamic == CompileOptions::Dynamic::Always);
   recorder_->onBreak = [f](const trace::FlushEvent &e) { f->onBreak(e); };
+  recorder_->setObserver(observer);
   scope_ = std::make_unique<InterceptorScope>(recorder_.get());
+  if (SymbolicHost *host = recorder_->symbolicSizes())
+    symbols_ = std::make_unique<SymbolicScope>(host);
   activeCall = this;
   activeRecorder = recorder_.get();
 }
@@ -584,12 +601,14 @@ CompiledCall::~CompiledCall() {
   } catch (...) { // the first exception is the one the user sees; tensors of the failed piece say so when read
     failed = true;
   }
+  symbols_.reset();
   scope_.reset();
   activeCall = nullptr;
   activeRecorder = nullptr;
   if (failed)
     recorder_->abandon(
         "this tensor was recorded by a compiled call that did not finish\nuse the results of a call that returned");
+  recorder_->setObserver(nullptr);
   spareRecorder = std::move(recorder_);
 }
 
@@ -597,6 +616,8 @@ DisableScope::DisableScope(const std::string &what, bool recursive)
     : recursive_(recursive), call_(activeCall), recorder_(activeRecorder) {
   if (isCompiling()) {
     activeRecorder->flush(trace::FlushReason::Value, what);
+    if (trace::Observer *o = activeRecorder->observer())
+      o->notReplayable(str("recording was disabled by ", what));
     scope_ = std::make_unique<InterceptorScope>(nullptr);
   }
   if (recursive_) {

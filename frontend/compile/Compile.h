@@ -69,6 +69,7 @@ public:
 
 private:
   friend class CompiledCall;
+  friend class RolledCode;
   struct Ready;
   void runPiece(trace::Piece &piece, std::vector<Tensor> &outs);
   Ready prepare(trace::Piece &piece);
@@ -76,7 +77,8 @@ private:
   std::vector<Ready> prepareSteps(struct RolledPart &part);
   /// True if compiled code, or the kernels of a piece too small for it, did it.
   bool run(const Ready &ready, Span<const Tensor> inputs, Span<const Number> numbers, std::vector<Tensor> &outs);
-  bool runRolled(struct RolledGraph &rolled, trace::Piece &piece, std::vector<Tensor> &outs);
+  bool runRolled(std::shared_ptr<struct RolledGraph> rolled, trace::Piece &piece, std::vector<Tensor> &outs);
+  void recordRolled(trace::Piece &piece, std::shared_ptr<const RolledGraph> rolled, const std::vector<std::vector<Ready>> &ready);
   std::shared_ptr<CacheEntry> lookUp(CacheBucket &bucket, const Skeleton &key, std::vector<int64_t> &symbols);
   std::shared_ptr<CacheEntry> entryFor(trace::Piece &piece, Skeleton &key, std::vector<int64_t> &symbols, bool &hit);
   bool enqueue(const trace::Piece &piece, Skeleton key, std::shared_ptr<CacheBucket> bucket);
@@ -105,7 +107,10 @@ void resetCompiler();
 /// A recording region on this thread. Nested in another region it does nothing: the outer one records.
 class CompiledCall {
 public:
-  explicit CompiledCall(Ref<CompiledFunction> function);
+  /// `observer` sees the recording; it must outlive the call.
+  explicit CompiledCall(Ref<CompiledFunction> function, trace::Observer *observer = nullptr);
+  /// False if another region records, or compiling is off: then nothing is observed.
+  bool active() const { return recorder_ != nullptr; }
   /// Ends the region normally: runs what is pending.
   void finish();
   /// Ends it after an exception: runs what is pending, so that effects before the exception are kept as in Python.
@@ -115,6 +120,7 @@ private:
   Ref<CompiledFunction> function_;
   std::unique_ptr<trace::Recorder> recorder_;
   std::unique_ptr<InterceptorScope> scope_;
+  std::unique_ptr<SymbolicScope> symbols_;
 };
 
 /// Connects capture to autograd. Called once at start.

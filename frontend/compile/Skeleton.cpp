@@ -221,6 +221,40 @@ Skeleton skeletonOf(const trace::Piece &piece) {
   return std::move(e.out);
 }
 
+std::vector<Dim> symbolicNumbers(const Graph &g, std::vector<Fact> &facts) {
+  std::vector<Dim> out;
+  FactSink sink;
+  auto concrete = [](const Dims &dims) {
+    Dims c;
+    for (const Dim &d : dims)
+      c.push_back(Dim(d.value()));
+    return c;
+  };
+  auto addStrides = [&](const Dims &strides, const Dims &sizes) {
+    if (concrete(strides) == contiguousStrides(concrete(sizes)))
+      (void)(strides == contiguousStrides(sizes));
+    else
+      out.insert(out.end(), strides.begin(), strides.end());
+  };
+  for (int32_t v : g.inputs) {
+    const TensorMeta &m = g.values[v];
+    out.insert(out.end(), m.sizes.begin(), m.sizes.end());
+    addStrides(m.strides, m.sizes);
+  }
+  for (const GraphNode &n : g.nodes)
+    for (const Arg<GVal> &a : n.args.args()) {
+      if (a.tag == ArgTag::Dim)
+        out.push_back(a.dim);
+      else if (a.tag == ArgTag::DimList)
+        out.insert(out.end(), a.dimList().begin(), a.dimList().end());
+    }
+  for (const GraphOutput &o : g.outputs)
+    addStrides(o.strides, g.values[o.value].sizes);
+  for (const Fact &f : sink.take())
+    facts.push_back(f);
+  return out;
+}
+
 std::vector<int64_t> Lifting::symbols(const std::vector<int64_t> &numbers) const {
   std::vector<int64_t> s;
   for (uint32_t p : positions)

@@ -16,6 +16,9 @@ struct Skeleton {
   uint64_t hash = 0;
 };
 Skeleton skeletonOf(const trace::Piece &piece);
+/// The numbers of a graph with symbols as expressions, in the order of Skeleton::numbers. Where the skeleton of its
+/// concrete form says "row-major", facts say that the strides are so for all values of the symbols.
+std::vector<Dim> symbolicNumbers(const Graph &g, std::vector<Fact> &facts);
 
 /// How each number of a skeleton depends on symbols.
 struct Lifting {

@@ -25,29 +25,38 @@ public:
 
 /// Where number operand i of a piece comes from.
 struct NumberSource {
-  enum class Kind : uint8_t { Constant, Session, Seed, Offset } kind = Kind::Constant;
-  Number value;              ///< Constant
-  const void *ref = nullptr; ///< Session: the Number::ref() that the session gave out
-  Generator *generator = nullptr; ///< Seed, Offset
-  Dim blocks = 0;            ///< Offset: how far the op advances the generator
+  enum class Kind : uint8_t { Constant, Session, Size, Seed, Offset } kind = Kind::Constant;
+  Number value;              ///< Constant; the others: category and hint
+  const void *ref = nullptr; ///< Session: the Number::ref() that the session gave out, made by sessionRef()
+  Dim size = 0;              ///< Size: this expression of the session's symbols as a number of value's category
+  Generator *generator = nullptr; ///< Seed, Offset: of this generator before the op; operands are in program order
+  Dim blocks = 0;                 ///< Offset: how far the op advances the generator
 };
+
+/// The source of a number that was given to an op, by its ref(). For arguments of opRan (Num arguments, and item() of
+/// wrapped tensors, which keeps the ref).
+NumberSource sourceOf(const Number &n);
 
 /// One output of a piece.
 struct PieceOutput {
-  Ref<Storage> storage;      ///< the storage that now holds it
+  Ref<Storage> storage;      ///< the storage that now holds it; null: computed only because it may raise
   int32_t writeBack = -1;    ///< index of the input whose memory was written, or -1 for a new storage
-  uint32_t versionBumps = 0; ///< how often the program changed the storage in this piece
+  /// What to add to the storage's version after a run: run() itself leaves the versions as they were.
+  uint32_t versionBumps = 0;
 };
 
 struct PieceRecord {
   std::shared_ptr<PieceCode> code;
   /// The tensors as the program had them (not detached copies). `wholeStorage[i]`: instead the input is a flat view
-  /// of all of that tensor's storage.
+  /// of all of that tensor's storage, offset 0, in its dtype. A tensor may be a view that as_strided made: whether the
+  /// storage holds it at a later run is for the session to guard.
   std::vector<Tensor> inputs;
   std::vector<bool> wholeStorage;
   std::vector<NumberSource> numbers;
   std::vector<Dim> symbols; ///< the code's symbols as expressions of the session's symbols
-  std::vector<Fact> facts;  ///< facts over the session's symbols that the choice of this code rests on
+  /// Facts over the session's symbols that the choice of this code rests on. What the ops' own rules took for granted
+  /// went to the FactSink of the thread when the ops were recorded: a session with symbols installs one.
+  std::vector<Fact> facts;
   std::vector<PieceOutput> outputs;
 };
 
@@ -55,13 +64,19 @@ struct PieceRecord {
 class Observer {
 public:
   virtual ~Observer() = default;
-  /// A new input of the piece: the session may put symbolic Dims in place of sizes and strides.
+  /// Whether the session has symbols or gives out numbers. Asked once, when it is installed. If not, inputMeta and
+  /// numberRead are never called.
+  virtual bool symbolic() const = 0;
+  /// A tensor that the recorder did not make is seen for the first time in this session (as an operand, by tracedMeta,
+  /// or by a rule that asks for its sizes): the session may put symbolic Dims in place of sizes, strides and offset;
+  /// their hints are the concrete ones. Sizes of 0 and 1 stay concrete. The answer is kept until the session ends.
   virtual void inputMeta(const Tensor &tensor, TensorMeta &meta) = 0;
   /// The piece was run. Called before anything else happens.
   virtual void pieceRan(PieceRecord record) = 0;
   /// An op ran eagerly because the graph can't hold it (data-dependent result sizes, ...).
   virtual void opRan(const OpInfo &op, Span<const Arg<Tensor>> args, Span<const Tensor> outs, CallForm form) = 0;
-  /// Somebody decided by the value of a number that the session gave out (Number::ref()).
+  /// Somebody decided by the value of a number that the session gave out (Number::ref()). From here on its value is
+  /// part of the program.
   virtual void numberRead(const void *ref) = 0;
   /// Backward put `grad` into the leaf's .grad: as the tensor itself, or added in place to what was there.
   virtual void gradStored(const Tensor &leaf, const Tensor &grad, bool addedInPlace) = 0;

@@ -44,22 +44,6 @@ Sizes values(const Dims &d) {
   return s;
 }
 
-Dims toDims(const Sizes &s) { return Dims(s.begin(), s.end()); }
-
-bool sameView(const Tensor &t, const Sizes &sizes, const Sizes &strides, int64_t offset, DType dtype) {
-  return t.offset() == offset && t.dtype() == dtype && t.sizes() == sizes && t.strides() == strides;
-}
-
-/// Dimensions in order of decreasing stride: the permutation that makes a dense view row-major.
-SmallVec<int64_t> denseOrder(const Sizes &sizes, const Sizes &strides) {
-  SmallVec<int64_t> order;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    order.push_back(static_cast<int64_t>(i));
-  std::sort(order.begin(), order.end(),
-            [&](int64_t a, int64_t b) { return std::make_pair(-strides[a], a) < std::make_pair(-strides[b], b); });
-  return order;
-}
-
 } // namespace
 
 Recorder::Recorder(PieceRunner runner) : runner_(std::move(runner)), epoch_(nextEpoch++) {}
@@ -92,6 +76,9 @@ Recorder::State &Recorder::newState(Storage *storage) {
   s.offset = 0;
   s.input = s.dirty = s.saved = false;
   s.inputsOf.clear();
+  s.bumps = 0;
+  s.symSizes.clear();
+  s.symStrides.clear();
   storage->note = &s;
   storage->noteEpoch = epoch_;
   return s;
@@ -102,34 +89,6 @@ void Recorder::remember(const Tensor &t, int32_t value) {
   impl->traceValue = value;
   impl->traceEpoch = epoch_;
   impl->traceVersion = impl->storage->version();
-}
-
-int32_t Recorder::addInput(State &s, const Tensor &view) {
-  for (int32_t i : s.inputsOf)
-    if (sameView(inputTensors_[i], view.sizes(), view.strides(), view.offset(), view.dtype()))
-      return graph_.inputs[i];
-  Tensor kept = detach(view);
-  if (s.storage->foreign()) { // others may write to it while we are lazy: take the values now
-    SmallVec<Tensor, 3> copy;
-    Arg<Tensor> arg[2] = {Arg<Tensor>::of(kept), Arg<Tensor>::ofStr(Str("preserve_format"))};
-    runEager(opInfo(OpId::Clone), arg, copy, CallForm::Functional);
-    kept = copy[0];
-  }
-  TensorMeta m = kept.meta();
-  m.offset = 0;
-  int32_t value = graph_.addValue(m);
-  int32_t index = static_cast<int32_t>(graph_.inputs.size());
-  graph_.inputs.push_back(value);
-  inputTensors_.push_back(kept);
-  if (keepMarks_ || readMarks) {
-    inputMarks_.resize(inputTensors_.size());
-    inputMarks_.back().parameter = view.impl()->requiresGrad;
-    if (readMarks)
-      readMarks(view, inputMarks_.back());
-  }
-  if (!s.storage->foreign())
-    s.inputsOf.push_back(index);
-  return value;
 }
 
 namespace {
@@ -172,7 +131,10 @@ void Recorder::keepFallible() {
 }
 
 int32_t Recorder::node(const OpInfo &op, Span<const Arg<GVal>> args, SmallVec<TensorMeta, 3> &metas) {
-  inferNode(graph_, op, args, metas);
+  {
+    HintScope rule(false); // what the op's rule decides by a number's value is a decision
+    inferNode(graph_, op, args, metas);
+  }
   GraphNode n;
   n.op = &op;
   n.args = OwnedArgs<GVal>(args);
@@ -185,102 +147,6 @@ int32_t Recorder::node(const OpInfo &op, Span<const Arg<GVal>> args, SmallVec<Te
   return first;
 }
 
-/// The base in row-major order of its memory, which is what as_strided indexes.
-int32_t Recorder::toBaseOrder(const State &s, int32_t value) {
-  SmallVec<int64_t> order = denseOrder(s.sizes, s.strides);
-  bool identity = true;
-  for (size_t i = 0; i < order.size(); ++i)
-    identity &= order[i] == static_cast<int64_t>(i);
-  if (identity)
-    return value;
-  GVal v{value};
-  Arg<GVal> args[2] = {Arg<GVal>::of(v), Arg<GVal>::ofInts(Ints(order.data(), order.size()))};
-  SmallVec<TensorMeta, 3> metas;
-  return node(opInfo(OpId::Permute), args, metas);
-}
-
-int32_t Recorder::stridedRead(State &s, const Tensor &t) {
-  DLC_REQUIRE(t.dtype() == s.dtype, NotImplemented, "a view of another dtype of a tensor changed in place");
-  GVal base{toBaseOrder(s, s.base)};
-  Dims sizes = toDims(t.sizes()), strides = toDims(t.strides());
-  Arg<GVal> args[4] = {Arg<GVal>::of(base), Arg<GVal>::ofDims(sizes), Arg<GVal>::ofDims(strides),
-                       Arg<GVal>::ofDim(Dim(t.offset() - s.offset))};
-  SmallVec<TensorMeta, 3> metas;
-  return node(opInfo(OpId::AsStrided), args, metas);
-}
-
-int32_t Recorder::valueOf(const Tensor &t) {
-  const TensorImpl *impl = t.impl();
-  if (impl->traceEpoch == epoch_ && impl->traceVersion == impl->storage->version() && impl->traceValue >= 0 &&
-      !impl->storage->foreign())
-    return impl->traceValue;
-  State &s = track(t);
-  int32_t value;
-  if (s.base < 0)
-    value = addInput(s, t);
-  else if (sameView(t, s.sizes, s.strides, s.offset, s.dtype))
-    value = s.base;
-  else
-    value = stridedRead(s, t);
-  remember(t, value);
-  return value;
-}
-
-/// Before the first write to an input: a base that covers all of its storage.
-void Recorder::establishBase(State &s, const Tensor &t) {
-  if (s.base >= 0)
-    return;
-  Tensor whole = detach(t);
-  bool covers = t.isNonOverlapping() && t.offset() == 0 &&
-                static_cast<size_t>(t.numel()) * itemSize(t.dtype()) == s.storage->bytes();
-  if (!covers) {
-    int64_t n = static_cast<int64_t>(s.storage->bytes() / itemSize(t.dtype()));
-    whole = Tensor::viewOf(t.storageRef(), {n}, {int64_t(1)}, 0, t.dtype());
-  }
-  s.sizes = whole.sizes();
-  s.strides = whole.strides();
-  s.offset = 0;
-  s.dtype = t.dtype();
-  s.base = addInput(s, whole);
-  for (size_t i = 0; i < graph_.inputs.size(); ++i)
-    if (graph_.inputs[i] == s.base)
-      s.writeTo = static_cast<int32_t>(i);
-}
-
-void Recorder::write(const Tensor &t, int32_t value) {
-  State &s = track(t);
-  if (s.saved && gradLogger_)
-    gradLogger_->overwritten();
-  establishBase(s, t);
-  if (sameView(t, s.sizes, s.strides, s.offset, s.dtype)) {
-    s.base = value;
-  } else {
-    GVal base{toBaseOrder(s, s.base)}, src{value};
-    Dims sizes = toDims(t.sizes()), strides = toDims(t.strides());
-    Arg<GVal> args[5] = {Arg<GVal>::of(base), Arg<GVal>::of(src), Arg<GVal>::ofDims(sizes), Arg<GVal>::ofDims(strides),
-                         Arg<GVal>::ofDim(Dim(t.offset() - s.offset))};
-    SmallVec<TensorMeta, 3> metas;
-    s.base = node(opInfo(OpId::AsStridedScatter), args, metas);
-    // The scatter's result is row-major over the memory order; read it back in the base view's order.
-    SmallVec<int64_t> order = denseOrder(s.sizes, s.strides), inverse(order.size());
-    bool identity = true;
-    for (size_t i = 0; i < order.size(); ++i) {
-      inverse[order[i]] = static_cast<int64_t>(i);
-      identity &= order[i] == static_cast<int64_t>(i);
-    }
-    if (!identity) {
-      GVal v{s.base};
-      Arg<GVal> perm[2] = {Arg<GVal>::of(v), Arg<GVal>::ofInts(Ints(inverse.data(), inverse.size()))};
-      s.base = node(opInfo(OpId::Permute), perm, metas);
-    }
-  }
-  s.dirty = s.input;
-  t.storage().bumpVersion();
-  if (s.input)
-    s.storage->setLazy(this); // whoever reads the memory now must run the piece first
-  remember(t, value);
-}
-
 Tensor Recorder::deferred(const TensorMeta &m, int32_t value) {
   Sizes sizes = values(m.sizes), strides = values(m.strides);
   Ref<Storage> storage = Storage::deferred(spanOf(m), this);
@@ -290,6 +156,11 @@ Tensor Recorder::deferred(const TensorMeta &m, int32_t value) {
   s.strides = strides;
   s.dtype = m.dtype;
   Tensor t = Tensor::viewOf(std::move(storage), sizes, strides, 0, m.dtype);
+  if (symbolic_) {
+    s.symSizes = m.sizes;
+    s.symStrides = m.strides;
+    attach(t, m);
+  }
   remember(t, value);
   return t;
 }
@@ -312,7 +183,7 @@ int32_t Recorder::numberTensor(const Tensor &t, Span<const Arg<Tensor>> among) {
     for (const Tensor &other : a.values())
       if (other.defined() && !other.isWrapped())
         type.beside(other.dtype(), other.dim() > 0);
-  Arg<GVal> args[4] = {Arg<GVal>::ofDims(Span<const Dim>()), Arg<GVal>::number(graph_.addNumber(n)),
+  Arg<GVal> args[4] = {Arg<GVal>::ofDims(Span<const Dim>()), Arg<GVal>::number(operand(n)),
                        Arg<GVal>::ofDType(type.get()), Arg<GVal>()};
   SmallVec<TensorMeta, 3> metas;
   return node(opInfo(OpId::Full), args, metas);
@@ -330,7 +201,7 @@ Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, Span<const Arg
   if (a.tag == ArgTag::Value && a.value->defined() && isNumber(*a.value) &&
       (kind == ParamKind::TN || kind == ParamKind::TNOpt)) {
     g.tag = ArgTag::Num;
-    g.num = graph_.addNumber(a.value->item());
+    g.num = operand(a.value->item());
   } else if (a.tag == ArgTag::Value || a.tag == ArgTag::ValueList) {
     size_t at = held.size();
     for (const Tensor &t : a.values())
@@ -340,7 +211,7 @@ Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, Span<const Arg
     // 0 and 1 are nearly always a default (alpha, beta, weight_decay): a constant lets the compiler drop what they
     // scale.
     bool structural = a.num.isConst(0) || a.num.isConst(1);
-    g.num = structural ? a.num : graph_.addNumber(a.num);
+    g.num = structural ? a.num : operand(a.num);
   } else if (a.tag == ArgTag::Rng) {
     g.rng = nullptr;
   }
@@ -351,7 +222,10 @@ Arg<GVal> Recorder::convert(const Arg<Tensor> &a, ParamKind kind, Span<const Arg
 void Recorder::runRule(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
   GradModeScope off(false);
   SmallVec<Tensor, 3> fresh(op.results.size());
-  op.rule(args, Span<Tensor>(fresh.data(), fresh.size()));
+  {
+    HintScope rule(false);
+    op.rule(args, Span<Tensor>(fresh.data(), fresh.size()));
+  }
   if (form == CallForm::Functional) {
     outs = fresh;
     return;
@@ -372,18 +246,31 @@ void Recorder::runNow(FlushReason reason, const OpInfo &op, Span<const Arg<Tenso
                       CallForm form) {
   flush(reason, op.name);
   InterceptorScope eager(nullptr);
-  runEager(op, args, outs, form);
+  {
+    SymbolicScope values(nullptr);
+    runEager(op, args, outs, form);
+  }
+  if (!observer_)
+    return;
+  if (symbolic_ && form == CallForm::Functional && !op.has(kDataDependent))
+    symbolicResults(op, args, outs);
+  observer_->opRan(op, args, Span<const Tensor>(outs.data(), outs.size()), form);
 }
 
 void Recorder::recordView(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs) {
   const Tensor &self = args[0].value[0];
   MetaArgs metas(args);
   MetaResult r;
-  op.meta(metas.args, r);
+  {
+    HintScope rule(false);
+    op.meta(metas.args, r);
+  }
   const TensorMeta &m = r.outs[0];
   Tensor view = checkedView(op, self, m);
   // as_strided means memory, not the operand's value: it is read through the base when somebody reads it.
   bool strided = &op == &opInfo(OpId::AsStrided);
+  if (symbolic_)
+    attach(view, m);
   if (!strided && !(self.storage().foreign())) {
     int32_t from = valueOf(self);
     std::vector<GVal> held;
@@ -423,6 +310,8 @@ bool Recorder::layoutsAgree(Span<const Arg<Tensor>> args, Span<const Arg<GVal>> 
       if (!t.defined() || id < 0)
         continue;
       const Dims &have = graph_.values[id].strides;
+      if (symbolic_ && have != t.meta().strides)
+        return false;
       for (size_t k = 0; k < have.size(); ++k)
         if (have[k].value() != t.strides()[k])
           return false;
@@ -442,16 +331,8 @@ void Recorder::record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<T
     gargs.push_back(convert(args[i], op.params[i].kind, args, held));
   if (op.has(kRandom))
     for (size_t i = 0; i < args.size(); ++i)
-      if (args[i].tag == ArgTag::Rng) {
-        Generator &g = args[i].rng ? *args[i].rng : defaultGenerator();
-        MetaArgs metas(args);
-        MetaResult r;
-        op.meta(metas.args, r);
-        Number seed = graph_.addNumber(Number(static_cast<int64_t>(g.seed())));
-        Number offset = graph_.addNumber(Number(static_cast<int64_t>(g.take(rngBlocks(metas.args, r)))));
-        gargs[i].num = seed;
-        gargs[i].dim = Dim(numberIndex(offset));
-      }
+      if (args[i].tag == ArgTag::Rng)
+        takeRng(gargs[i], args[i].rng ? *args[i].rng : defaultGenerator(), args, op);
   SmallVec<TensorMeta, 3> metas;
   node(op, Span<const Arg<GVal>>(gargs.data(), gargs.size()), metas);
   SmallVec<int32_t, 3> results = graph_.nodes.back().results;
@@ -474,6 +355,8 @@ void Recorder::record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<T
     }
     for (size_t i = 0; i < outs.size() && i < own; ++i) {
       checkWritable(op, outs[i], metas[i]);
+      if (symbolic_)
+        (void)(outs[i].meta().sizes == metas[i].sizes); // for all sizes, not only these
       castTo(metas, results[i], outs[i].dtype());
       write(outs[i], results[i]);
     }
@@ -487,6 +370,7 @@ void Recorder::record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<T
 }
 
 void Recorder::intercept(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
+  HintScope own; // plain sizes are read here to carry them along; rules that decide by them undo this
   bool touchesForeign = false;
   if (form != CallForm::Functional || op.has(kMutates))
     for (size_t i = 0; i < args.size(); ++i)
@@ -513,6 +397,8 @@ void Recorder::intercept(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVe
 }
 
 void Recorder::exporting(Storage &storage) {
+  if (observer_)
+    observer_->notReplayable("the memory of a tensor is given to others");
   if (storage.noteEpoch == epoch_)
     flush(FlushReason::Value, "the memory of a tensor");
 }
@@ -532,11 +418,18 @@ void Recorder::reset() {
   inputTensors_.clear();
   inputMarks_.clear();
   piece_.inputs.clear();
+  originals_.clear();
+  wholeStorage_.clear();
+  sources_.clear();
+  piece_.symbolic.clear();
+  piece_.record = nullptr;
   graph_.clear();
   epoch_ = nextEpoch++;
 }
 
 void Recorder::abandon(const std::string &message) {
+  if (observer_)
+    observer_->notReplayable(message);
   auto *failed = new FailedSource(message);
   for (auto &s : states())
     if (s->storage && s->storage->lazy() == this) {
@@ -557,7 +450,7 @@ void Recorder::flush(FlushReason reason, const std::string &what) {
       continue;
     GraphOutput o;
     o.value = s->base;
-    o.strides = toDims(s->strides);
+    o.strides = s->strideDims();
     o.writeBack = s->input ? s->writeTo : -1;
     graph_.outputs.push_back(o);
     targets.push_back(s.get());
@@ -568,6 +461,9 @@ void Recorder::flush(FlushReason reason, const std::string &what) {
     return reset();
   if (reason != FlushReason::Exit && onBreak)
     onBreak({reason, what, locText(markLoc()), graph_.nodes.size()});
+  PieceRecord record;
+  if (observer_)
+    preparePiece(record);
   std::swap(piece_.graph, graph_);
   std::swap(piece_.inputs, inputTensors_);
   piece_.gradients = gradLogger_ ? gradLogger_->take() : GradLog();
@@ -586,6 +482,7 @@ void Recorder::flush(FlushReason reason, const std::string &what) {
   flushing_ = true;
   try {
     InterceptorScope eager(nullptr);
+    SymbolicScope values(nullptr);
     runner_(piece_, outs);
   } catch (const Error &e) {
     flushing_ = false;
@@ -599,13 +496,23 @@ void Recorder::flush(FlushReason reason, const std::string &what) {
   flushing_ = false;
   for (size_t i = 0; i < targets.size(); ++i) {
     State *s = targets[i];
+    if (observer_)
+      record.outputs.push_back({Ref<Storage>(s->storage), piece_.graph.outputs[i].writeBack, s->bumps});
     if (s->input || !s->storage)
       continue;
     s->storage->setLazy(nullptr);
     if (s->storage->bytes())
       s->storage->swapData(outs[i].storage());
   }
+  if (observer_)
+    record.outputs.resize(piece_.graph.outputs.size());
   reset();
+  if (!observer_)
+    return;
+  if (record.code)
+    observer_->pieceRan(std::move(record));
+  else
+    observer_->notReplayable("its code is being compiled in the background");
 }
 
 } // namespace dlc::trace

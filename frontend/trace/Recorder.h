@@ -6,8 +6,7 @@
 // reads keep what they saw and later reads of any view see the write. Inputs are written back when the piece ends.
 #pragma once
 #include "frontend/trace/GradLog.h"
-#include "runtime/graph/Graph.h"
-#include "runtime/op/Dispatcher.h"
+#include "frontend/trace/Observer.h"
 #include <functional>
 #include <memory>
 
@@ -29,6 +28,10 @@ struct Piece {
   std::vector<Number> numbers;
   GradLog gradients; ///< if asked for with logGradients()
   std::vector<DimMarks> marks; ///< one an input if anybody asks for marks, else none
+  /// Null unless somebody observes; the runner fills in code, symbols and facts.
+  PieceRecord *record = nullptr;
+  /// Observed with symbols: the graph as it was recorded, while `graph` has the sizes of this recording; else empty.
+  Graph symbolic;
 };
 
 /// Runs a piece: fills one tensor per graph output (write-backs are performed by the runner).
@@ -44,7 +47,7 @@ struct FlushEvent {
   size_t nodes;
 };
 
-class Recorder final : public Interceptor, public LazySource {
+class Recorder final : public Interceptor, public LazySource, private SymbolicHost {
 public:
   explicit Recorder(PieceRunner runner);
   ~Recorder() override;
@@ -73,6 +76,11 @@ public:
   static inline void (*readMarks)(const Tensor &t, DimMarks &out) = nullptr;
   /// Whether pieces are to have marks though nobody marked anything.
   void keepMarks(bool on) { keepMarks_ = on; }
+  /// Installs an observer for the call (null: takes it away). Only between pieces.
+  void setObserver(Observer *observer);
+  Observer *observer() const { return observer_; }
+  /// What stands behind symbolic sizes of this recording; null unless the observer has symbols.
+  SymbolicHost *symbolicSizes() { return symbolic_ ? this : nullptr; }
 
 private:
   friend class GradLogger;
@@ -88,17 +96,28 @@ private:
     bool saved = false;            // the tape saved this storage's values (with gradients logged)
     int32_t writeTo = -1;          // index of the graph input that the final base is written to
     std::vector<int32_t> inputsOf; // indices of the graph inputs that read this storage
+    uint32_t bumps = 0;            // writes in this piece
+    Dims symSizes, symStrides;     // the base view as expressions; empty unless there are symbols
+    Dims sizeDims() const { return symSizes.size() == sizes.size() ? symSizes : Dims(sizes.begin(), sizes.end()); }
+    Dims strideDims() const {
+      return symStrides.size() == strides.size() ? symStrides : Dims(strides.begin(), strides.end());
+    }
   };
   State &newState(Storage *storage);
   Span<const std::unique_ptr<State>> states() const { return {states_.data(), numStates_}; }
   State &track(const Tensor &t);
   int32_t valueOf(const Tensor &t);
-  int32_t addInput(State &s, const Tensor &view);
+  int32_t addInput(State &s, const Tensor &view, const Tensor &original, bool whole = false);
+  bool isBase(const State &s, const Tensor &t) const;
   void establishBase(State &s, const Tensor &written);
+  Tensor coveringView(State &s, const Tensor &written, bool &flat);
+  bool coversAlways(const Tensor &t);
+  void setBase(State &s, const Tensor &base);
   void write(const Tensor &t, int32_t value);
   int32_t node(const OpInfo &op, Span<const Arg<GVal>> args, SmallVec<TensorMeta, 3> &metas);
   int32_t stridedRead(State &s, const Tensor &t);
   int32_t toBaseOrder(const State &s, int32_t value);
+  void factsOfLayout(const Dims &strides, const Dims &sizes, Span<const int64_t> order);
   void remember(const Tensor &t, int32_t value);
   Tensor deferred(const TensorMeta &meta, int32_t value);
   void record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
@@ -112,6 +131,16 @@ private:
   void castTo(SmallVec<TensorMeta, 3> &metas, int32_t &value, DType dtype);
   void keepFallible();
   void reset();
+  Number operand(const Number &n, NumberSource source);
+  Number operand(const Number &n) { return operand(n, sourceOf(n)); }
+  void takeRng(Arg<GVal> &to, Generator &g, Span<const Arg<Tensor>> args, const OpInfo &op);
+  void symbolicResults(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs);
+  void attach(const Tensor &t, const TensorMeta &meta);
+  void makeConcrete();
+  void preparePiece(PieceRecord &record);
+  void describe(const Tensor &t, TensorMeta &meta) override;
+  void sizesRead(const Tensor &t) override;
+  void numberRead(const Number &n) override;
 
   PieceRunner runner_;
   std::unique_ptr<GradLogger> gradLogger_;
@@ -125,6 +154,14 @@ private:
   uint64_t epoch_;
   bool flushing_ = false;
   bool sawFallible_ = false; // some node may raise on the values of its operands
+
+  Observer *observer_ = nullptr;
+  bool symbolic_ = false;
+  uint64_t session_ = 0;
+  std::vector<Tensor> originals_;      // of inputs, while observed
+  std::vector<bool> wholeStorage_;     // likewise
+  std::vector<NumberSource> sources_;  // of number operands, while observed
+  std::vector<Tensor> described_;      // tensors of others that have a layout of this session
 };
 
 } // namespace dlc::trace

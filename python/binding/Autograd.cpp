@@ -183,9 +183,7 @@ int setData(PyObject *self, PyObject *value, void *) {
     to->strides = from->strides;
     to->offset = from->offset;
     to->dtype = from->dtype;
-    to->traceValue = from->traceValue;
-    to->traceVersion = from->traceVersion;
-    to->traceEpoch = from->traceEpoch;
+    tensorOf(self).copyTrace(tensorOf(value));
     return 0;
   });
 }

@@ -21,9 +21,13 @@ int64_t workOf(const OpInfo &op, Span<const Arg<Tensor>> args) {
     if (a.tag == ArgTag::Value || a.tag == ArgTag::ValueList) {
       for (const Tensor &t : a.values())
         if (t.defined()) {
-          work += t.numel();
+          const Sizes &sizes = t.impl()->sizes;
+          int64_t n = 1;
+          for (int64_t s : sizes)
+            n *= s;
+          work += n;
           if (t.dim() > 0 && a.value != args[0].value)
-            widest = std::max(widest, std::max(t.size(0), t.size(-1)));
+            widest = std::max(widest, std::max(sizes.front(), sizes.back()));
         }
     } else if (a.tag == ArgTag::DimList && (op.kind == OpKind::Creation || op.kind == OpKind::Random)) {
       int64_t n = 1;

@@ -97,6 +97,14 @@ public:
 /// Of this thread; null: nobody.
 GradObserver *gradObserver();
 void setGradObserver(GradObserver *observer);
+/// Told what the engine does to leaves and what it calls; set by capture. Any may be null.
+struct GradEvents {
+  /// `grad` was put into leaf's .grad as the tensor itself, or added in place to what was there.
+  void (*stored)(const Tensor &leaf, const Tensor &grad, bool addedInPlace) = nullptr;
+  /// Something ran that only Python knows (a hook), or that changes state outside of tensors.
+  void (*opaque)(const char *what) = nullptr;
+};
+inline GradEvents gradEvents;
 
 /// How the backward of recorded nodes is run when no recorder is installed: `region` must call `body(context)` once.
 void setBackwardRegion(void (*region)(void (*body)(void *), void *context));

@@ -39,7 +39,7 @@ public:
                   " is no scalar, and no gradient was given\npass gradient=, or reduce it with sum() first");
       g = ops::ones_like(root);
     }
-    DLC_REQUIRE(g.sizes() == root.sizes(), Runtime, "backward: the gradient has sizes ", listStr(g.sizes()),
+    DLC_REQUIRE(g.meta().sizes == root.meta().sizes, Runtime, "backward: the gradient has sizes ", listStr(g.sizes()),
                 " but its root has ", listStr(root.sizes()), "\npass a gradient of the root's shape");
     add(e, g);
   }
@@ -81,6 +81,8 @@ private:
   }
 
   void step(GradNode &node, std::vector<Tensor> grads) {
+    if (gradEvents.opaque && (!node.hooks.empty() || !node.retained.empty()))
+      gradEvents.opaque(node.hooks.empty() ? "retain_grad()" : "a hook on a gradient");
     for (auto &[index, hook] : node.hooks)
       if (grads[index].defined())
         if (Tensor replaced = hook(grads[index]); replaced.defined())

@@ -19,18 +19,18 @@ struct SavedTensor {
 
 /// Shares storage and trace value, but no history.
 Tensor aliasOf(const Tensor &t) {
-  Tensor a = Tensor::viewOf(t.storageRef(), t.sizes(), t.strides(), t.offset(), t.dtype());
+  const TensorImpl &from = *t.impl();
+  Tensor a = Tensor::viewOf(from.storage, from.sizes, from.strides, from.offset, from.dtype);
   a.impl()->wrapped = t.isWrapped();
-  a.impl()->traceValue = t.impl()->traceValue;
-  a.impl()->traceVersion = t.impl()->traceVersion;
-  a.impl()->traceEpoch = t.impl()->traceEpoch;
+  a.copyTrace(t);
   return a;
 }
 
 /// Sizes and dtype of an operand whose values the rule does not read.
 Tensor shapeOnly(const Tensor &t) {
-  Tensor a = Tensor::viewOf(Ref<Storage>(), t.sizes(), t.strides(), 0, t.dtype());
+  Tensor a = Tensor::viewOf(Ref<Storage>(), t.impl()->sizes, t.impl()->strides, 0, t.dtype());
   a.impl()->wrapped = t.isWrapped();
+  a.impl()->symbolic = t.impl()->symbolic;
   return a;
 }
 

@@ -18,16 +18,23 @@ public:
     Tensor &slot = gradMetaOf(self).grad;
     const Tensor &g = grads[0];
     if (slot.defined()) {
-      if (gradEnabled())
-        slot = ops::add(slot, g);
-      else
+      bool inPlace = !gradEnabled();
+      if (inPlace)
         ops::add_(slot, g);
+      else
+        slot = ops::add(slot, g);
+      stored(self, slot, inPlace);
       return {};
     }
     // Owned by nobody else and laid out densely: take it. Anything else may alias another gradient.
     bool steal = g.impl()->refCount() == 1 && g.storage().refCount() == 1 && g.isContiguous();
     slot = steal || gradEnabled() ? g : ops::clone(detach(g));
+    stored(self, slot, false);
     return {};
+  }
+  static void stored(const Tensor &leaf, const Tensor &grad, bool inPlace) {
+    if (gradEvents.stored)
+      gradEvents.stored(leaf, grad, inPlace);
   }
   TensorImpl *leaf; // cleared when the leaf dies
 };
@@ -36,11 +43,10 @@ public:
 class CopySlicesNode final : public GradNode {
 public:
   CopySlicesNode(const Tensor &base, const Tensor &view, Ref<GradNode> inner) : inner_(std::move(inner)) {
-    for (int64_t s : view.sizes())
-      sizes_.push_back(s);
-    for (int64_t s : view.strides())
-      strides_.push_back(s);
-    offset_ = view.offset() - base.offset();
+    TensorMeta v = view.meta();
+    sizes_ = v.sizes;
+    strides_ = v.strides;
+    offset_ = v.offset - base.meta().offset;
     edges.push_back(gradEdgeOf(base));
     // inner's first edge was the view's old history: the base's edge carries that part.
     for (size_t i = 1; i < inner_->edges.size(); ++i)
@@ -52,11 +58,11 @@ public:
     if (!grads[0].defined())
       return out;
     Tensor g = ops::contiguous(grads[0]);
-    Tensor part = ops::clone(ops::as_strided(g, sizes_, strides_, Dim(offset_)));
+    Tensor part = ops::clone(ops::as_strided(g, sizes_, strides_, offset_));
     std::vector<Tensor> inner = inner_->apply({part}, keep);
     Tensor inside = inner[0].defined() ? inner[0] : ops::zeros_like(part);
     if (edges[0])
-      out[0] = ops::as_strided_scatter(g, inside, sizes_, strides_, Dim(offset_));
+      out[0] = ops::as_strided_scatter(g, inside, sizes_, strides_, offset_);
     for (size_t i = 1; i < edges.size(); ++i)
       out[i] = inner[i];
     return out;
@@ -66,20 +72,18 @@ public:
 private:
   Ref<GradNode> inner_;
   Dims sizes_, strides_;
-  int64_t offset_;
+  Dim offset_;
 };
 
 /// The renewed history of a view after its base was written in place.
 class ViewOfBaseNode final : public GradNode {
 public:
   ViewOfBaseNode(const Tensor &base, const Tensor &view) {
-    for (int64_t s : base.sizes())
-      baseSizes_.push_back(s);
-    for (int64_t s : view.sizes())
-      sizes_.push_back(s);
-    for (int64_t s : view.strides())
-      strides_.push_back(s);
-    offset_ = view.offset() - base.offset();
+    TensorMeta b = base.meta(), v = view.meta();
+    baseSizes_ = b.sizes;
+    sizes_ = v.sizes;
+    strides_ = v.strides;
+    offset_ = v.offset - b.offset;
     edges.push_back(gradEdgeOf(base));
     renewsView = true;
   }
@@ -88,12 +92,12 @@ public:
     if (!grads[0].defined())
       return {Tensor()};
     Tensor zeros = ops::zeros<Tensor>(baseSizes_, grads[0].dtype());
-    return {ops::as_strided_scatter(zeros, grads[0], sizes_, strides_, Dim(offset_))};
+    return {ops::as_strided_scatter(zeros, grads[0], sizes_, strides_, offset_)};
   }
 
 private:
   Dims baseSizes_, sizes_, strides_;
-  int64_t offset_;
+  Dim offset_;
 };
 
 } // namespace
@@ -161,10 +165,9 @@ void setRequiresGrad(const Tensor &t, bool on) {
 }
 
 Tensor detach(const Tensor &t) {
-  Tensor a = Tensor::viewOf(t.storageRef(), t.sizes(), t.strides(), t.offset(), t.dtype());
-  a.impl()->traceValue = t.impl()->traceValue;
-  a.impl()->traceVersion = t.impl()->traceVersion;
-  a.impl()->traceEpoch = t.impl()->traceEpoch;
+  const TensorImpl &from = *t.impl();
+  Tensor a = Tensor::viewOf(from.storage, from.sizes, from.strides, from.offset, from.dtype);
+  a.copyTrace(t);
   return a;
 }
 

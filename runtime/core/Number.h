@@ -6,6 +6,9 @@
 
 namespace dlc {
 
+/// Tells the session of this thread, if there is one, that somebody reads the value of a number with a ref().
+void noteNumberRead(const class Number &n);
+
 /// A tagged bool, int64 or double. `ref()` is null for a constant; in rules that build IR it identifies the
 /// scalar operand that the number stands for (the value then is only a hint and must not be branched on).
 class Number {
@@ -24,10 +27,10 @@ public:
   Category category() const { return category_; }
   bool isFloat() const { return category_ == Category::Float; }
   const void *ref() const { return ref_; }
-  double toDouble() const { return isFloat() ? bits_.d : static_cast<double>(bits_.i); }
+  double toDouble() const { return note().isFloat() ? bits_.d : static_cast<double>(bits_.i); }
   /// Truncates toward zero.
-  int64_t toInt() const { return isFloat() ? static_cast<int64_t>(bits_.d) : bits_.i; }
-  bool toBool() const { return isFloat() ? bits_.d != 0 : bits_.i != 0; }
+  int64_t toInt() const { return note().isFloat() ? static_cast<int64_t>(bits_.d) : bits_.i; }
+  bool toBool() const { return note().isFloat() ? bits_.d != 0 : bits_.i != 0; }
   template <class T> T as() const {
     if constexpr (std::is_same_v<T, bool>)
       return toBool();
@@ -46,6 +49,8 @@ public:
     n.bits_.i = raw;
     return n;
   }
+  /// The constant that this number is now.
+  Number hint() const { return fromRaw(category_, bits_.i); }
   /// The dtype of a tensor made from this number alone (a wrapped operand of an op keeps float64).
   DType dtype() const {
     return category_ == Category::Float ? defaultDType() : category_ == Category::Int ? DType::I64 : DType::Bool;
@@ -57,6 +62,13 @@ public:
   }
 
 private:
+  /// A session that gave the number out is told that somebody looks at its value.
+  const Number &note() const {
+    if (__builtin_expect(ref_ != nullptr, 0))
+      noteNumberRead(*this);
+    return *this;
+  }
+
   Category category_;
   union {
     int64_t i;
@@ -65,7 +77,8 @@ private:
   const void *ref_ = nullptr;
 };
 
-inline std::ostream &operator<<(std::ostream &os, const Number &n) {
+inline std::ostream &operator<<(std::ostream &os, const Number &value) {
+  Number n = value.hint();
   if (n.category() == Category::Bool)
     return os << (n.toBool() ? "True" : "False");
   return n.isFloat() ? os << n.toDouble() : os << n.toInt();

@@ -90,8 +90,18 @@ TensorMeta TensorMeta::contiguous(DType dtype, Dims sizes) {
 
 Tensor::Tensor(const Number &n) {
   // A float keeps its 64 bits: what it is rounded to is the business of the op that promotes it.
-  *this = scalar(n, n.isFloat() ? DType::F64 : n.dtype());
+  *this = scalar(n.hint(), n.isFloat() ? DType::F64 : n.dtype());
   impl_->wrapped = true;
+  if (n.ref() && symbolicHost()) {
+    auto layout = std::make_shared<SymbolicLayout>();
+    layout->number = n.ref();
+    impl_->symbolic = std::move(layout);
+  }
+}
+
+void Tensor::noteSizesRead() const {
+  if (SymbolicHost *host = symbolicReader())
+    host->sizesRead(*this);
 }
 
 Tensor Tensor::scalar(const Number &n, DType dtype) {
@@ -133,7 +143,22 @@ Tensor Tensor::emptyLike(const TensorMeta &meta) {
   return t;
 }
 
+/// The same question over expressions: what the answer rests on are facts.
+static bool isContiguousMeta(const TensorMeta &m) {
+  Dim step = 1;
+  for (size_t i = m.sizes.size(); i-- > 0;) {
+    if (m.sizes[i] == 0)
+      return true;
+    if (m.sizes[i] != 1 && m.strides[i] != step)
+      return m.numel() == 0;
+    step *= m.sizes[i];
+  }
+  return true;
+}
+
 bool Tensor::isContiguous() const {
+  if (impl_->symbolic && symbolicReader())
+    return isContiguousMeta(meta());
   int64_t step = 1;
   for (size_t i = impl_->sizes.size(); i-- > 0;) {
     int64_t s = impl_->sizes[i];
@@ -169,9 +194,11 @@ TensorMeta Tensor::meta() const {
   m.dtype = dtype();
   m.defined = true;
   m.wrapped = impl_->wrapped;
-  m.sizes.append(sizes().begin(), sizes().end());
-  m.strides.append(strides().begin(), strides().end());
-  m.offset = offset();
+  m.sizes.append(impl_->sizes.begin(), impl_->sizes.end());
+  m.strides.append(impl_->strides.begin(), impl_->strides.end());
+  m.offset = impl_->offset;
+  if (SymbolicHost *host = symbolicHost())
+    host->describe(*this, m);
   return m;
 }
 
@@ -179,7 +206,7 @@ Number Tensor::item() const {
   DLC_REQUIRE(numel() == 1, Runtime, "item: a tensor of sizes ", listStr(sizes()), " has ", numel(),
               " elements, not 1\nindex one element first, or use tolist()");
   const void *p = data();
-  return visitDType(dtype(), [&](auto tag) -> Number {
+  Number n = visitDType(dtype(), [&](auto tag) -> Number {
     using T = typename decltype(tag)::type;
     T v = *static_cast<const T *>(p);
     if constexpr (std::is_same_v<T, bool>)
@@ -189,6 +216,7 @@ Number Tensor::item() const {
     else
       return Number(static_cast<double>(v));
   });
+  return impl_->symbolic && impl_->symbolic->number ? Number::symbolic(n, impl_->symbolic->number) : n;
 }
 
 bool mayOverlap(const Tensor &a, const Tensor &b) {
@@ -205,7 +233,7 @@ bool mayOverlap(const Tensor &a, const Tensor &b) {
   return alo < bhi && blo < ahi;
 }
 
-std::string describe(const Tensor &t) { return t.defined() ? str(t.dtype(), listStr(t.sizes())) : "None"; }
+std::string describe(const Tensor &t) { return t.defined() ? str(t.dtype(), listStr(t.impl()->sizes)) : "None"; }
 std::string describe(const TensorMeta &m) { return m.defined ? str(m.dtype, listStr(m.sizes)) : "None"; }
 
 } // namespace dlc

@@ -4,6 +4,7 @@
 #include "runtime/core/Dim.h"
 #include "runtime/core/Number.h"
 #include "runtime/core/Storage.h"
+#include "runtime/core/Symbolic.h"
 #include <memory>
 
 namespace dlc {
@@ -55,6 +56,8 @@ public:
   int32_t traceValue = -1;
   uint32_t traceVersion = 0;
   uint64_t traceEpoch = 0;
+  /// Expressions for the layout, or the number that this stands for; null outside of sessions.
+  std::shared_ptr<const SymbolicLayout> symbolic;
 };
 
 /// A handle; copies share the same tensor. Default-constructed: undefined (an absent optional).
@@ -81,16 +84,23 @@ public:
 
   DType dtype() const { return impl_->dtype; }
   int64_t dim() const { return static_cast<int64_t>(impl_->sizes.size()); }
-  const Sizes &sizes() const { return impl_->sizes; }
-  const Sizes &strides() const { return impl_->strides; }
-  int64_t size(int64_t d) const { return impl_->sizes[d < 0 ? d + dim() : d]; }
-  int64_t stride(int64_t d) const { return impl_->strides[d < 0 ? d + dim() : d]; }
-  int64_t offset() const { return impl_->offset; }
+  const Sizes &sizes() const { return read()->sizes; }
+  const Sizes &strides() const { return read()->strides; }
+  int64_t size(int64_t d) const { return read()->sizes[d < 0 ? d + dim() : d]; }
+  int64_t stride(int64_t d) const { return read()->strides[d < 0 ? d + dim() : d]; }
+  int64_t offset() const { return read()->offset; }
   int64_t numel() const {
     int64_t n = 1;
-    for (int64_t s : impl_->sizes)
+    for (int64_t s : read()->sizes)
       n *= s;
     return n;
+  }
+  /// What recorders keep with `from`, which is the same view: its trace value and expressions.
+  void copyTrace(const Tensor &from) const {
+    impl_->traceValue = from.impl_->traceValue;
+    impl_->traceVersion = from.impl_->traceVersion;
+    impl_->traceEpoch = from.impl_->traceEpoch;
+    impl_->symbolic = from.impl_->symbolic;
   }
   bool isWrapped() const { return impl_->wrapped; }
   Storage &storage() const { return *impl_->storage; }
@@ -109,6 +119,13 @@ public:
   Number item() const;
 
 private:
+  const TensorImpl *read() const {
+    if (__builtin_expect(impl_->symbolic != nullptr, 0))
+      noteSizesRead();
+    return impl_.get();
+  }
+  void noteSizesRead() const;
+
   Ref<TensorImpl> impl_;
 };
 

@@ -117,6 +117,7 @@ void resizeOut(const OpInfo &op, Tensor &out, const TensorMeta &m) {
   out.impl()->sizes = fresh.sizes();
   out.impl()->strides = fresh.strides();
   out.impl()->offset = 0;
+  out.impl()->symbolic.reset();
 }
 
 } // namespace

@@ -22,10 +22,15 @@ template <> struct Builder<Tensor> {
     dispatch(op, args, outs);
   }
   /// A size as a number, for arithmetic with elements.
-  static Number number(const Dim &d) { return Number(static_cast<double>(d.value())); }
+  static Number number(const Dim &d) {
+    return Number::symbolic(Number(static_cast<double>(d.value())), exprRef(d.expr()));
+  }
   /// The value of a number that became a 0-d tensor, where rules may choose a cheaper form by it.
   static std::optional<double> constant(const Tensor &t) {
-    return t.isWrapped() ? std::optional<double>(t.item().toDouble()) : std::nullopt;
+    if (!t.isWrapped())
+      return std::nullopt;
+    Number n = t.item();
+    return n.ref() ? std::nullopt : std::optional<double>(n.toDouble());
   }
   /// Whether what a gradient rule computes may be differentiated again.
   static bool higherOrder() { return gradEnabled(); }

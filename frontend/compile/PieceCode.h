@@ -1,0 +1,20 @@
+// Making code that runs a recorded piece again: compiled entries, and pieces too small to compile.
+#pragma once
+#include "frontend/compile/Cache.h"
+#include "frontend/compile/Compile.h"
+
+namespace dlc {
+
+/// Pieces of fewer ops run their eager kernels.
+constexpr size_t kMinNodes = 3;
+
+/// Fills the record of an observed piece that `entry` served: code, symbols, and the facts under which the session's
+/// sizes are served by the same entry.
+void recordEntry(trace::Piece &piece, std::shared_ptr<CacheEntry> entry, Ints symbols, Ref<CompiledFunction> owner);
+/// The same for a piece of fewer than kMinNodes ops.
+void recordSmallPiece(trace::Piece &piece);
+
+void countHit();
+void countSmallPiece();
+
+} // namespace dlc
