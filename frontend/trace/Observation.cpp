@@ -28,6 +28,10 @@ NumberSource sourceOf(const Number &n) {
   return s;
 }
 
+std::optional<TensorMeta> tracedMeta(const Tensor &t) {
+  return symbolicHost() ? std::optional<TensorMeta>(t.meta()) : std::nullopt;
+}
+
 void Recorder::setObserver(Observer *observer) {
   DLC_CHECK(!numStates_, "an observer is changed while a piece is recorded");
   for (const Tensor &t : described_)

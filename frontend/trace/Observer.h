@@ -4,6 +4,7 @@
 #include "runtime/graph/Graph.h"
 #include "runtime/op/Dispatcher.h"
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,11 @@ struct NumberSource {
 /// The source of a number that was given to an op, by its ref(). For arguments of opRan (Num arguments, and item() of
 /// wrapped tensors, which keeps the ref).
 NumberSource sourceOf(const Number &n);
+
+/// The layout of a tensor as expressions of the session on this thread; null outside of sessions with symbols. Asking
+/// makes a tensor known (inputMeta): a session asks for each tensor it loads, so that aliases and plain reads of its
+/// sizes are seen. Inside the observer's methods `t.meta()` is the same.
+std::optional<TensorMeta> tracedMeta(const Tensor &t);
 
 /// One output of a piece.
 struct PieceOutput {
@@ -73,7 +79,8 @@ public:
   virtual void inputMeta(const Tensor &tensor, TensorMeta &meta) = 0;
   /// The piece was run. Called before anything else happens.
   virtual void pieceRan(PieceRecord record) = 0;
-  /// An op ran eagerly because the graph can't hold it (data-dependent result sizes, ...).
+  /// An op ran eagerly because the graph can't hold it (data-dependent result sizes, ...). A result whose sizes depend
+  /// on data is a tensor that the recorder did not make: see inputMeta.
   virtual void opRan(const OpInfo &op, Span<const Arg<Tensor>> args, Span<const Tensor> outs, CallForm form) = 0;
   /// Somebody decided by the value of a number that the session gave out (Number::ref()). From here on its value is
   /// part of the program.

@@ -252,6 +252,8 @@ void Recorder::runNow(FlushReason reason, const OpInfo &op, Span<const Arg<Tenso
   }
   if (!observer_)
     return;
+  if (op.has(kRandom))
+    observer_->notReplayable(str("`", op.name, "` takes numbers from a generator outside of a graph"));
   if (symbolic_ && form == CallForm::Functional && !op.has(kDataDependent))
     symbolicResults(op, args, outs);
   observer_->opRan(op, args, Span<const Tensor>(outs.data(), outs.size()), form);
