@@ -62,9 +62,11 @@ def iterates(value):
     return hasattr(type(value), "__getitem__") or getattr(type(value), "__iter__", None) is not None
 
 
-def hook(function):
+def hook(name):
+    function = vars(Hooks)[name[5:]]
+
     def counted(*args, **kwargs):
-        counts[function.__name__] = counts.get(function.__name__, 0) + 1
+        counts[name] = counts.get(name, 0) + 1
         return function(*args, **kwargs)
 
     return counted
@@ -90,9 +92,6 @@ class Hooks:
 
     def call(f, /, *args, **kwargs):
         return twin(f)(*args, **kwargs)
-
-    def meth(obj, name, /, *args, **kwargs):
-        return twin(getattr(obj, name))(*args, **kwargs)
 
     truth = operator.truth
 
@@ -148,7 +147,7 @@ class Hooks:
 
 
 NAMES = [name for name in capture.HIDDEN if name != "_dlc_fn"]
-HOOKS = {name: hook(vars(Hooks)[name[5:]]) for name in NAMES}
+HOOKS = {name: hook(name) for name in NAMES}
 
 
 def twin_function(function):
@@ -157,6 +156,7 @@ def twin_function(function):
     result = types.FunctionType(
         code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
+    result.__qualname__ = function.__qualname__
     result.__kwdefaults__ = {**(function.__kwdefaults__ or {}), **HOOKS, "_dlc_fn": function}
     return result
 

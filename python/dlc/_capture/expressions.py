@@ -3,6 +3,7 @@ where the plain operation was, so that order, positions and messages stay. New n
 """
 
 import ast
+import sys
 
 from .scopes import COMPREHENSIONS, Targets, mangled
 from .source import Untwinnable
@@ -61,6 +62,7 @@ class Expressions:
         self.made = 0
         self.loops = set()
         self.renamed = {}
+        self.owner = None
 
     # Pieces of new code.
 
@@ -175,7 +177,7 @@ class Expressions:
         return place
 
     def attribute(self, node):
-        """The object and the attribute's name."""
+        """The object and the attribute's name, as arguments of a hook."""
         module = node.value.id if isinstance(node.value, ast.Name) else None
         if node.attr == "_getframe" or node.attr in _FRAME_MODULES.get(module, ()):
             raise Untwinnable(f"{node.attr} looks at the frame that calls it", node.lineno)
@@ -224,18 +226,14 @@ class Expressions:
         if isinstance(function, ast.Name):
             if function.id == "super" and not node.args and not node.keywords and self.kind_of("super") == "global":
                 return self.bare_super(node)
-            callee = [self.load(function, called_with=node.args)]
-        elif isinstance(function, ast.Attribute) and self.orderless(node):
-            callee = self.attribute(function)
+            callee = self.load(function, called_with=node.args)
         else:
-            callee = [self.value(function)]
-        arguments = self.values(node.args)
+            callee = self.value(function)
         keywords = [
-            self.at(ast.keyword(arg=k.arg, value=self.mapping(k.value) if k.arg is None else self.value(k.value)), k)
+            ast.keyword(arg=k.arg, value=self.mapping(k.value) if k.arg is None else self.value(k.value))
             for k in node.keywords
         ]
-        hook = "call" if len(callee) == 1 else "meth"
-        return self.hook(hook, self.call_place(node), *callee, *arguments, keywords=keywords)
+        return self.hook("call", self.call_place(node), callee, *self.values(node.args), keywords=keywords)
 
     def call_place(self, node):
         """A method call after a line break starts at the method's name, if the compiler makes it a method call."""
@@ -247,22 +245,6 @@ class Expressions:
         if start is not node.func:
             place.lineno, place.col_offset = start.lineno, start.col_offset
         return place
-
-    def orderless(self, node):
-        """Whether it makes no difference that a method is looked up after its arguments were evaluated."""
-        return all(
-            isinstance(a, ast.Constant) or (isinstance(a, ast.Name) and self.is_parameter(a.id))
-            for a in [*node.args, *(k.value for k in node.keywords if k.arg is not None)]
-        ) and all(k.arg is not None for k in node.keywords)
-
-    def is_parameter(self, identifier):
-        code = self.code
-        count = code.co_argcount + code.co_kwonlyargcount
-        if any(identifier in scope.targets for scope in self.scopes[1:]):
-            return False
-        spelled = mangled(identifier, self.class_name)
-        captured = spelled in code.co_cellvars or identifier in self.bindings.deleted
-        return spelled in code.co_varnames[:count] and not captured
 
     def bare_super(self, node):
         """super(), with what it finds by looking at the frame; some other `super` is called as it stands."""
@@ -287,7 +269,8 @@ class Expressions:
 
     def visit_UnaryOp(self, node):
         if isinstance(node.op, ast.Not):
-            return self.at(ast.UnaryOp(op=ast.Not(), operand=self.test(node.operand)), node)
+            operand = self.hook("truth", node, self.value(node.operand))
+            return self.at(ast.UnaryOp(op=ast.Not(), operand=operand), node)
         return self.hook("un", node, constant(_CODES[type(node.op).__name__]), self.value(node.operand))
 
     def compare(self, node, op, left, right):
@@ -319,37 +302,53 @@ class Expressions:
 
     def visit_BoolOp(self, node):
         place = self.place()
-        tests = [self.test(value, place) for value in node.values[:-1]]
+        tests = [self.decides(value, place, node) for value in node.values[:-1]]
         decided = tests[0] if len(tests) == 1 else ast.BoolOp(op=node.op, values=tests)
         rest = self.last(*self.forget(place), self.value(node.values[-1]))
         kept = self.taken(place)
         body, orelse = (rest, kept) if isinstance(node.op, ast.And) else (kept, rest)
         return self.at(ast.IfExp(test=decided, body=body, orelse=orelse), node)
 
-    def test(self, node, place=None):
-        """The expression as a condition: a plain bool, each operand's truth asked once. place: where to keep the
-        value that decided."""
+    def decides(self, node, place, owner):
+        """An operand of `owner` as a condition, with its value kept; of nested operators each operand's truth is
+        asked once."""
         if isinstance(node, ast.BoolOp):
-            return self.at(ast.BoolOp(op=node.op, values=[self.test(v, place) for v in node.values]), node)
+            values = [self.decides(value, place, node) for value in node.values[:-1]]
+            return ast.BoolOp(op=node.op, values=[*values, self.decides(node.values[-1], place, owner)])
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            result = self.at(ast.UnaryOp(op=ast.Not(), operand=self.test(node.operand)), node)
-            return result if place is None else self.at(self.keep(place, result), node)
-        if place is not None:
-            return self.hook("truth", node, self.keep(place, self.value(node)))
+            return self.keep(place, self.value(node))
+        return self.hook("truth", owner, self.keep(place, self.value(node)))
+
+    def condition(self, node, owner):
+        """The expression as the condition of `owner`."""
+        before, self.owner = self.owner, owner
+        result = self.test(node)
+        self.owner = before
+        return result
+
+    def test(self, node):
+        """A plain bool; each operand's truth is asked once."""
+        if isinstance(node, ast.BoolOp):
+            return self.at(ast.BoolOp(op=node.op, values=[self.test(value) for value in node.values]), node)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return self.at(ast.UnaryOp(op=ast.Not(), operand=self.test(node.operand)), node)
         if isinstance(node, ast.Constant):
             return node
         if isinstance(node, ast.IfExp):
-            arms = {"body": self.test(node.body), "orelse": self.test(node.orelse)}
-            return self.at(ast.IfExp(test=self.test(node.test), **arms), node)
-        if isinstance(node, ast.Compare) and len(node.ops) > 1:
+            parts = {field: self.test(getattr(node, field)) for field in ("test", "body", "orelse")}
+            return self.at(ast.IfExp(**parts), node)
+        if isinstance(node, ast.Compare):
             links, places = self.links(node)
-            holds = ast.BoolOp(op=ast.And(), values=[self.hook("truth", node, link) for link in links])
+            # Before 3.12 a jump has the place of the statement, or of the comparison compiled last.
+            self.owner = node
+            tests = [self.hook("truth", node, link) for link in links]
+            holds = tests[0] if len(tests) == 1 else ast.BoolOp(op=ast.And(), values=tests)
             return self.at(self.first(holds, *self.forget(*places)) if places else holds, node)
-        return self.hook("truth", node, self.value(node))
+        return self.hook("truth", node if sys.version_info >= (3, 12) else self.owner, self.value(node))
 
     def visit_IfExp(self, node):
-        arms = {"body": self.value(node.body), "orelse": self.value(node.orelse)}
-        return self.at(ast.IfExp(test=self.test(node.test), **arms), node)
+        test = self.condition(node.test, node)
+        return self.at(ast.IfExp(test=test, body=self.value(node.body), orelse=self.value(node.orelse)), node)
 
     def visit_NamedExpr(self, node):
         value = self.stored(node.target, self.value(node.value))
@@ -398,6 +397,7 @@ class Expressions:
         clauses = []
         outermost = self.iterated(node.generators[0])
         self.scopes.append(scope := Scope(self.fresh("s"), Targets(node).names))
+        before, self.owner = self.owner, node
         for index, generator in enumerate(node.generators):
             iterator = self.iterated(generator) if index else outermost
             new = self.clauses(generator, iterator)
@@ -408,6 +408,7 @@ class Expressions:
         else:
             fields = {"elt": self.key(node.elt) if isinstance(node, ast.SetComp) else self.value(node.elt)}
         self.scopes.pop()
+        self.owner = before
         if scope.size:
             self.insert_store(clauses[0], scope)
         fields["generators"] = [clause for new in clauses for clause in new]

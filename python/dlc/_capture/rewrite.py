@@ -7,7 +7,7 @@ Hooks, as hidden keyword-only parameters of the twin in the order of HIDDEN. Eac
   _dlc_cellw(fn, name, value)       the value to store in a free variable; _dlc_glw: in a global
   _dlc_attr(obj, name)              _dlc_setattr(obj, name, value), _dlc_delattr(obj, name); names are mangled already
   _dlc_item(obj, key)               _dlc_setitem(obj, key, value), _dlc_delitem(obj, key)
-  _dlc_call(f, /, *args, **kw)      _dlc_meth(obj, name, /, *args, **kw)
+  _dlc_call(f, /, *args, **kw)      of a method: what _dlc_attr gave, which comes before the arguments
   _dlc_truth(x)                     a plain bool
   _dlc_it(iterable, loop)           an iterator. loop > 0: of a loop or comprehension clause, loop < 0: operand of `*`,
                                     0: of `yield from` (send, throw, close and the result must get through). What is
@@ -26,18 +26,19 @@ Hooks, as hidden keyword-only parameters of the twin in the order of HIDDEN. Eac
 """
 
 import ast
+import sys
 import types
 
 from .expressions import _CODES, BINARY, COMPARE, SLICE, SUPER, UNARY, Expressions, constant, name
 from .scopes import Bindings, first_line, imported, parameters
-from .source import Untwinnable, bare, code_objects
+from .source import Untwinnable, bare
 
 __all__ = ["BINARY", "COMPARE", "HIDDEN", "UNARY", "twin_code"]
 
 HIDDEN = tuple(
     "_dlc_" + hook
     for hook in (
-        "fn gl cell cellw glw attr setattr delattr item setitem delitem call meth truth it unp ctx bin aug un cmp "
+        "fn gl cell cellw glw attr setattr delattr item setitem delitem call truth it unp ctx bin aug un cmp "
         "fmt join key map exc func imp"
     ).split()
 )
@@ -199,11 +200,11 @@ class Statements(Expressions):
 
     def visit_If(self, node):
         fields = {"body": self.block(node.body), "orelse": self.block(node.orelse)}
-        return self.at(ast.If(test=self.test(node.test), **fields), node)
+        return self.at(ast.If(test=self.condition(node.test, node), **fields), node)
 
     def visit_While(self, node):
         fields = {"body": self.block(node.body), "orelse": self.block(node.orelse)}
-        return self.at(ast.While(test=self.test(node.test), **fields), node)
+        return self.at(ast.While(test=self.condition(node.test, node), **fields), node)
 
     def bound_in(self, target):
         """A plain target for a statement that binds, and what its block starts with to get the value to `target`."""
@@ -250,7 +251,7 @@ class Statements(Expressions):
         return self.at(ast.Try(handlers=handlers, **blocks), node)
 
     def visit_Assert(self, node):
-        return self.at(ast.Assert(test=self.test(node.test), msg=self.optional(node.msg)), node)
+        return self.at(ast.Assert(test=self.condition(node.test, node), msg=self.optional(node.msg)), node)
 
     # Definitions.
 
@@ -301,7 +302,8 @@ class Statements(Expressions):
         result.append(self.at(type(node)(**fields), node))
         value = self.at(self.moved(fields["name"]), node)
         for decorator, variable in zip(reversed(node.decorator_list), reversed(variables)):
-            value = self.hook("call", decorator, self.moved(variable), value)
+            place = node if sys.version_info < (3, 11) else decorator
+            value = self.hook("call", place, self.moved(variable), value)
         return result + self.assigned(self.at(name(node.name, ast.Store()), node), value, node)
 
     visit_FunctionDef = visit_AsyncFunctionDef = definition
@@ -315,10 +317,9 @@ def twin_code(code, located):
         raise Untwinnable("a parameter has a reserved name", code.co_firstlineno)
     try:
         rewriter = Statements(code, Bindings(located.node), located.class_name)
-        module = located.compiled(_rewritten(located.node, rewriter))
+        twin = located.compiled(_rewritten(located.node, rewriter))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Untwinnable(f"the twin of {code.co_name} can't be compiled: {error}", code.co_firstlineno) from None
-    twin = next(found for found in code_objects(module) if HIDDEN[0] in found.co_varnames)
     if twin.co_freevars != code.co_freevars:
         raise Untwinnable(f"the twin of {code.co_name} has other free variables", code.co_firstlineno)
     return _finished(twin, _Originals(code, rewriter.renamed), co_name=code.co_name)
@@ -340,7 +341,7 @@ def _rewritten(node, rewriter):
     hidden = [ast.copy_location(ast.arg(arg=parameter), node) for parameter in HIDDEN]
     twin.args.kwonlyargs += hidden
     twin.args.kw_defaults += [None] * len(hidden)
-    return ast.fix_missing_locations(twin)
+    return twin
 
 
 _COMPREHENSION_NAMES = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")

@@ -3,13 +3,14 @@ but the scopes around it, gives the code the function has. Assumes nothing about
 """
 
 import __future__
+
 import ast
 import bisect
 import linecache
 import types
 import warnings
 
-from .scopes import FUNCTIONS, Bindings, first_line, imported, parameters
+from .scopes import COMPREHENSIONS, FUNCTIONS, Bindings, first_line, imported, parameters
 
 _FUTURES = 0
 for _name in __future__.all_feature_names:
@@ -83,6 +84,8 @@ _files = {}
 def source_file(code, module_globals):
     """The parsed file of a code object; read and parsed once as long as linecache gives the same lines."""
     filename = code.co_filename
+    if filename.startswith("<frozen "):
+        filename = module_globals.get("__file__") or filename
     lines = linecache.getlines(filename, module_globals)
     if not lines:
         raise Untwinnable(f"no source of {filename}")
@@ -97,6 +100,7 @@ class Located:
 
     def __init__(self, file, node, path, code):
         self.file = file
+        self.filename = code.co_filename
         self.node = node
         self.path = path
         self.flags = code.co_flags & _FUTURES
@@ -105,13 +109,18 @@ class Located:
             if isinstance(parent, ast.ClassDef) and field == "body":
                 self.class_name = parent.name
 
-    def compiled(self, node, with_imports=False):
-        """The code objects of the module that holds only the scopes around the function and `node` in its place."""
-        body = list(self.file.imports) if with_imports else []
-        body.append(_surrounded(node, self.path))
-        module = ast.Module(body=body, type_ignores=[])
+    def compiled(self, node):
+        """The code of `node` in the function's place, in a module that holds only the scopes around it."""
+        statement = ast.fix_missing_locations(_surrounded(node, self.path))
+        module = ast.Module(body=[*self.file.imports, statement], type_ignores=[])
         with quiet_compiler():
-            return compile(module, self.file.filename, "exec", flags=self.flags, dont_inherit=True)
+            whole = compile(module, self.filename, "exec", flags=self.flags, dont_inherit=True)
+        # Scopes around it can start at the same line and have the same name: lambdas do.
+        name, line = getattr(node, "name", "<lambda>"), first_line(node)
+        around = [p for p, field, _ in self.path if field == "body" and getattr(p, "name", "<lambda>") == name]
+        around = [p for p in around if isinstance(p, (*FUNCTIONS, ast.Lambda)) and first_line(p) == line]
+        same = [code for code in code_objects(whole) if code.co_name == name and code.co_firstlineno == line]
+        return same[len(around)]
 
 
 def locate(code, module_globals):
@@ -125,14 +134,13 @@ def locate(code, module_globals):
     for node, path in candidates:
         located = Located(file, node, path, code)
         try:
-            module = located.compiled(bare(node), with_imports=True)
+            found = located.compiled(bare(node))
         except (SyntaxError, ValueError, RecursionError) as error:
             raise Untwinnable(f"{code.co_name} can't be compiled by itself: {error}", code.co_firstlineno) from None
-        for found in code_objects(module):
-            if same_code(found, code):
-                if _positions(found) == _positions(code):
-                    return located
-                proven.append(located)
+        if same_code(found, code):
+            if _positions(found) == _positions(code):
+                return located
+            proven.append(located)
     if not proven:
         rewritten = any("@pytest" in name or "@py_" in name for name in code.co_names + code.co_varnames)
         why = "pytest rewrote its assert statements" if rewritten else "the file was changed or the code was generated"
@@ -188,34 +196,45 @@ def _bare_argument(argument):
 
 
 def _surrounded(node, path):
-    """The statement that holds `node` inside the scopes of its path; what binds no name for it is left out."""
+    """The statement that holds `node` inside the scopes of its path; whatever makes no scope around it is left out."""
     for parent, field, child in reversed(path):
         if isinstance(parent, (*FUNCTIONS, ast.ClassDef)):
             if field == "body":
                 node = _scope(parent, _statement(node))
             elif getattr(parent, "type_params", None):
                 raise Untwinnable(f"{parent.name} has type parameters and a function in its signature", parent.lineno)
-            elif isinstance(node, ast.keyword):
-                node = node.value
-        elif isinstance(parent, ast.Lambda):
-            if field == "body":
-                node = bare(parent, body=node)
-        elif isinstance(parent, (ast.expr, ast.comprehension, ast.keyword)):
-            node = _with_child(parent, child, node)
+        elif isinstance(parent, ast.Lambda) and field == "body":
+            names = sorted(Bindings(parent).bound - {a.arg for a in parameters(parent.args)})
+            bound = [ast.NamedExpr(target=_stored(n), value=ast.Constant(value=None)) for n in names]
+            node = bare(parent, body=ast.Tuple(elts=[*bound, node], ctx=ast.Load()) if bound else node)
+        elif isinstance(parent, COMPREHENSIONS) and not _evaluated_outside(parent, child, path):
+            node = _comprehension(parent, node)
     return _statement(node)
+
+
+def _stored(identifier):
+    return ast.Name(id=identifier, ctx=ast.Store())
 
 
 def _statement(node):
     return ast.copy_location(ast.Expr(value=node), node) if isinstance(node, ast.expr) else node
 
 
-def _with_child(parent, child, node):
-    fields = {}
-    for name, value in ast.iter_fields(parent):
-        if isinstance(value, list):
-            fields[name] = [node if item is child else item for item in value]
-        else:
-            fields[name] = node if value is child else value
+def _evaluated_outside(parent, child, path):
+    """The iterable of a comprehension's first clause belongs to the scope around it."""
+    clause = parent.generators[0]
+    return child is clause and any(p is clause and field == "iter" for p, field, _ in path)
+
+
+def _comprehension(parent, node):
+    """A comprehension of the same kind that binds the same names."""
+    nothing = ast.Tuple(elts=[], ctx=ast.Load())
+    targets = ast.Tuple(elts=[clause.target for clause in parent.generators], ctx=ast.Store())
+    fields = {"generators": [ast.comprehension(target=targets, iter=nothing, ifs=[], is_async=0)]}
+    if isinstance(parent, ast.DictComp):
+        fields.update(key=ast.Constant(value=None), value=node)
+    else:
+        fields.update(elt=node)
     return ast.copy_location(type(parent)(**fields), parent)
 
 
@@ -229,14 +248,10 @@ def _scope(parent, statement):
         body.append(ast.Nonlocal(names=sorted(names.nonlocals)))
     if isinstance(parent, FUNCTIONS):
         local = names.bound - names.globals - names.nonlocals - {a.arg for a in parameters(parent.args)}
-        body += [
-            ast.Assign(targets=[ast.Name(id=n, ctx=ast.Store())], value=ast.Constant(value=None)) for n in sorted(local)
-        ]
-        for line in body:
-            ast.fix_missing_locations(ast.copy_location(line, statement))
+        body += [ast.Assign(targets=[_stored(n)], value=ast.Constant(value=None)) for n in sorted(local)]
+    body = [ast.copy_location(line, statement) for line in body]
+    if isinstance(parent, FUNCTIONS):
         return bare(parent, body=[*body, statement])
-    for line in body:
-        ast.copy_location(line, statement)
     fields = {"name": parent.name, "bases": [], "keywords": [], "body": [*body, statement], "decorator_list": []}
     if hasattr(parent, "type_params"):
         fields["type_params"] = parent.type_params
