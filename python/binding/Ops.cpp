@@ -95,6 +95,10 @@ const OpInfo &withoutPower(const OpInfo &op, const Arg<Tensor> *args) {
   if (op.id != powId)
     return op;
   const Tensor &base = *args[0].value, &exponent = *args[1].value;
+  bool integers = exponent.isWrapped() && exponent.dtype() == DType::I64 && categoryOf(base.dtype()) == Category::Int;
+  DLC_REQUIRE(!integers || exponent.item().toInt() >= 0, Runtime,
+              "pow: Integers to negative integer powers are not allowed: ", describe(base), " to the power ",
+              exponent.item().toInt(), "\nconvert the tensor to a floating dtype, or give a float as the exponent");
   bool square = exponent.isWrapped() && exponent.dtype() == DType::I64 && !base.isWrapped() &&
                 base.dtype() != DType::Bool && exponent.item().toInt() == 2;
   return square ? opNamed("square") : op;
@@ -117,13 +121,32 @@ void runOp(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &
   }
 }
 
+/// An operator whose operands are not all its own: a NumPy array beside the tensor takes part as the tensor of its
+/// memory, on either side. NumPy leaves these operators to us.
+static PyObject *callWithArrays(const BoundFunction &fn, const CallArgs &call) {
+  Obj converted[2];
+  PyObject *args[2];
+  bool any = false;
+  for (int i = 0; i < 2; ++i) {
+    args[i] = call.args[i];
+    if (isTensor(args[i]) || !isTypedBuffer(args[i]))
+      continue;
+    converted[i] = Obj::check(wrap(tensorFromBuffer(args[i], fn.table->name)));
+    args[i] = converted[i].get();
+    any = true;
+  }
+  if (!any)
+    Py_RETURN_NOTIMPLEMENTED;
+  return callOp(fn, Spelling::Operator, {nullptr, args, 2, nullptr});
+}
+
 PyObject *callOp(const BoundFunction &fn, Spelling spelling, const CallArgs &call) {
   return guarded([&]() -> PyObject * {
     ArgFrame frame;
     CallExtras extras;
     const BoundOverload *o = parseCall(fn, spelling, call, frame, extras, spelling == Spelling::Operator);
     if (!o)
-      Py_RETURN_NOTIMPLEMENTED;
+      return callWithArrays(fn, call);
     const OpInfo &op = withoutPower(*o->op, frame.args());
     SmallVec<Tensor, 3> outs;
     CallForm form = CallForm::Functional;
