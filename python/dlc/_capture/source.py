@@ -7,6 +7,7 @@ import __future__
 import ast
 import bisect
 import linecache
+import sys
 import types
 import warnings
 
@@ -45,12 +46,15 @@ class quiet_compiler:
 class SourceFile:
     """A parsed file: top-level statements by line, and the names its import statements bind."""
 
-    def __init__(self, filename, lines):
+    def __init__(self, filename, lines, rewrite=None):
         self.filename = filename
         self.lines = lines
+        source = "".join(lines)
         try:
             with quiet_compiler():
-                self.tree = ast.parse("".join(lines), filename)
+                self.tree = ast.parse(source, filename)
+                if rewrite is not None:
+                    rewrite(self.tree, source.encode(), filename)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise Untwinnable(f"{filename} can't be parsed: {error}") from None
         self.starts = [first_line(statement) for statement in self.tree.body]
@@ -79,6 +83,7 @@ def _imported_names(statements):
 
 
 _files = {}
+_KEPT_FILES = 32
 
 
 def source_file(code, module_globals):
@@ -89,10 +94,22 @@ def source_file(code, module_globals):
     lines = linecache.getlines(filename, module_globals)
     if not lines:
         raise Untwinnable(f"no source of {filename}")
-    known = _files.get(filename)
+    rewrite = _assertion_rewriter(code)
+    key = filename, rewrite is not None
+    known = _files.pop(key, None)
     if known is None or (known.lines is not lines and known.lines != lines):
-        known = _files[filename] = SourceFile(filename, lines)
+        known = SourceFile(filename, lines, rewrite)
+    _files[key] = known
+    while len(_files) > _KEPT_FILES:
+        del _files[next(iter(_files))]
     return known
+
+
+def _assertion_rewriter(code):
+    """pytest compiles test files with other assert statements; then the tree it compiled is the function's source."""
+    if not any(name.startswith(("@pytest_", "@py_")) for name in code.co_names + code.co_varnames):
+        return None
+    return getattr(sys.modules.get("_pytest.assertion.rewrite"), "rewrite_asserts", None)
 
 
 class Located:
@@ -142,8 +159,7 @@ def locate(code, module_globals):
                 return located
             proven.append(located)
     if not proven:
-        rewritten = any("@pytest" in name or "@py_" in name for name in code.co_names + code.co_varnames)
-        why = "pytest rewrote its assert statements" if rewritten else "the file was changed or the code was generated"
+        why = "the file was changed or the code was generated"
         raise Untwinnable(f"the source of {code.co_name} is not the code that runs: {why}", code.co_firstlineno)
     return proven[0]
 
