@@ -3,14 +3,21 @@
 // nobody does without a guard.
 #pragma once
 #include "python/binding/Internal.h"
+#include <cstring>
+#include <cstring>
 
 namespace dlc::py {
 
 /// A float (or an int made by float arithmetic) as a register of the replay program.
 struct NumberNode {
-  int32_t num; ///< register of nums; -1: `dim` as a number
-  Dim dim;
-  Number value; ///< in this call
+  int32_t num;  ///< register of nums
+  Number value; ///< in this call; its ref() names the node
+  double plain() const {
+    int64_t bits = value.rawBits(); // not toDouble(): that counts as looking at it
+    double d;
+    std::memcpy(&d, &bits, sizeof d);
+    return d;
+  }
 };
 
 extern PyTypeObject *symbolicIntType, *symbolicFloatType;

@@ -128,6 +128,7 @@ public:
   int depth = 0;
 
   // --- Observer
+  bool symbolic() const override { return true; }
   void inputMeta(const Tensor &tensor, TensorMeta &meta) override;
   void pieceRan(trace::PieceRecord record) override;
   void opRan(const OpInfo &op, Span<const Arg<dlc::Tensor>> args, Span<const dlc::Tensor> outs, CallForm form) override;
@@ -151,6 +152,16 @@ private:
   Reg storageReg(const dlc::Tensor &t);
   void checkAliases();
   void drawRandom(const trace::PieceRecord &record);
+  Reg tensLoad(Instr instr);
+  void rememberMeta(const dlc::Tensor &t);
+  void knowResult(const dlc::Tensor &t, Reg reg);
+  void pinNumber(const NumberNode &n);
+  void addFacts(std::vector<Fact> facts);
+  void constantCallable(PyObject *callable);
+  void resolveLeaving();
+  void guardDistinct();
+  void attachTape();
+  void orderBody();
   friend class Emitter;
 
   std::unique_ptr<State> s_;
