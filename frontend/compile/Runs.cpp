@@ -20,7 +20,7 @@ constexpr size_t kMaxKnown = 32;
 /// Attempts to roll one stretch at different starts.
 constexpr int kMaxRefusals = 4;
 /// A body of this size is rolled for two steps beside a loop, and known again.
-constexpr size_t kLongBody = 10;
+constexpr size_t kLongBody = 8;
 /// Steps that make a loop of inputs that differ in each step (layers of a network) worth rolling.
 constexpr size_t kManySteps = 16;
 
@@ -126,6 +126,7 @@ struct Group {
   std::vector<bool> dimsVary;  // per position
   std::vector<bool> varies;    // per operand from outside, in order of occurrence
   std::vector<bool> walked;    // per operand from outside: an input in every step
+  std::vector<bool> carried;   // per operand from outside: made by the step before, but for the first
 };
 
 class RunFinder {
@@ -236,7 +237,7 @@ private:
       size_t n = matched(i, p, to) / p + 1;
       if (ends_[p].refused >= kMaxRefusals && ends_[p].end > i)
         continue;
-      if (n < 2 || (!weak && n < 3) || 2 * n * p <= 3 * steps * period)
+      if (n < 2 || (!weak && n < 3 && p < kLongBody) || 2 * n * p <= 3 * steps * period)
         continue;
       period = p;
       steps = n;
@@ -314,9 +315,11 @@ private:
     if (e == group.varies.size()) {
       group.varies.push_back(false);
       group.walked.push_back(from_.node[v] < 0);
+      group.carried.push_back(true);
     }
     group.varies[e] = group.varies[e] || v != w;
     group.walked[e] = group.walked[e] && from_.node[w] < 0;
+    group.carried[e] = group.carried[e] && from_.node[w] >= static_cast<int64_t>(b - (b - a) / group.steps);
     ++e;
     return sameType(g_.values[v], g_.values[w]);
   }
@@ -385,7 +388,10 @@ private:
     if (weak)
       return r.steps >= (r.period >= kLongBody ? 2 : 3) && walksLoop(r);
     size_t saved = (r.steps - 1) * r.period;
-    if (r.steps < 3 || (walked > 1 && !sameMatrix && r.steps < kManySteps))
+    bool recurrent = std::find(group.carried.begin(), group.carried.end(), true) != group.carried.end();
+    if (r.steps == 2)
+      return sameMatrix && recurrent && r.period >= kLongBody;
+    if (r.steps < 2 || (walked > 1 && !sameMatrix && r.steps < kManySteps))
       return false;
     return saved >= (sameMatrix ? 10 : work ? 60 : 400);
   }
