@@ -360,6 +360,8 @@ bool executeRare(Step &s, Frame &f) {
     return factsHold(*static_cast<const FactGuard *>(s.data), f);
   case Do::NumTest:
     return numberTest(s, f);
+  case Do::NumIs:
+    return f.nums[static_cast<size_t>(s.a)].rawBits() == Number(PyFloat_AS_DOUBLE(s.object)).rawBits();
   case Do::SymInt:
   case Do::SymLength:
   case Do::SymSize:

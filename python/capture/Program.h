@@ -52,7 +52,7 @@ enum class Do : uint8_t {
   Mode,       ///< the thread's mode word (modeWord()) is imm
   Facts,      ///< the facts in `data` (FactGuard) hold for syms
   NumTest,    ///< comparing nums a with b by Python operator `kind` (Py_LT, ...) gave imm
-  NumIs,      ///< nums a is the number `extra` (floats: the bits)
+  NumIs,      ///< nums a is the float `object`, by its bits
   // --- numbers
   SymInt,    ///< syms[dst] = the exact int a; one that does not fit 64 bits is a miss
   SymLength, ///< syms[dst] = len(a)

@@ -80,6 +80,7 @@ const char *const kNames[] = {"arg",
                               "mode",
                               "facts",
                               "number test",
+                              "number is",
                               "int",
                               "length of",
                               "size of",
@@ -126,7 +127,7 @@ bool writesSymbol(Do op) {
 }
 bool writesNumber(Do op) { return (op >= Do::NumFloat && op <= Do::NumOp) || op == Do::ReadNum; }
 bool readsTensor(Do op) { return (op >= Do::View && op <= Do::SizeOf) || op == Do::MakeTensor; }
-bool readsNumber(Do op) { return op == Do::NumTest || op == Do::NumOp || op == Do::MakeNumber; }
+bool readsNumber(Do op) { return op == Do::NumTest || op == Do::NumIs || op == Do::NumOp || op == Do::MakeNumber; }
 
 } // namespace
 

@@ -375,7 +375,7 @@ void Session::pinNumber(const NumberNode &n) {
   Instr i;
   i.op = Do::NumIs;
   i.a = n.num;
-  i.extra = Obj::check(PyFloat_FromDouble(n.plain()));
+  i.object = Obj::check(PyFloat_FromDouble(n.plain()));
   std::string key = str("num ", n.num);
   if (!s_->guards.insert(key).second)
     return;

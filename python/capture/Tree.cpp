@@ -117,7 +117,7 @@ bool sameNames(PyObject *a, PyObject *b) {
   return n == 0 || sameScalar(a, b);
 }
 
-bool isGuard(Do op) { return (op >= Do::IsType && op <= Do::NumTest) || op == Do::DictGet || op == Do::AttrGet; }
+bool isGuard(Do op) { return (op >= Do::IsType && op <= Do::NumIs) || op == Do::DictGet || op == Do::AttrGet; }
 
 /// Calls f(node, depth in the tree) for all nodes.
 template <class F> void forEachNode(const Node &n, int depth, F &&f) {

@@ -91,6 +91,7 @@ char operandKind(Do op) {
   case Do::MakeTensor:
     return 't';
   case Do::NumTest:
+  case Do::NumIs:
   case Do::NumOp:
   case Do::MakeNumber:
     return 'n';
