@@ -566,8 +566,7 @@ void installCompile() {
   };
 }
 
-CompiledCall::CompiledCall(Ref<CompiledFunction> function, trace::Observer *observer)
-    : function_(std::move(function)) {
+CompiledCall::CompiledCall(Ref<CompiledFunction> function, trace::Observer *observer) : function_(std::move(function)) {
   if (activeCall || disabledDepth || currentInterceptor() || knobs().mode == "eager" || function_->waitsForCode())
     return;
   CompiledFunction *f = function_.get();

@@ -78,7 +78,8 @@ private:
   /// True if compiled code, or the kernels of a piece too small for it, did it.
   bool run(const Ready &ready, Span<const Tensor> inputs, Span<const Number> numbers, std::vector<Tensor> &outs);
   bool runRolled(std::shared_ptr<struct RolledGraph> rolled, trace::Piece &piece, std::vector<Tensor> &outs);
-  void recordRolled(trace::Piece &piece, std::shared_ptr<const RolledGraph> rolled, const std::vector<std::vector<Ready>> &ready);
+  void recordRolled(trace::Piece &piece, std::shared_ptr<const RolledGraph> rolled,
+                    const std::vector<std::vector<Ready>> &ready);
   std::shared_ptr<CacheEntry> lookUp(CacheBucket &bucket, const Skeleton &key, std::vector<int64_t> &symbols);
   std::shared_ptr<CacheEntry> entryFor(trace::Piece &piece, Skeleton &key, std::vector<int64_t> &symbols, bool &hit);
   bool enqueue(const trace::Piece &piece, Skeleton key, std::shared_ptr<CacheBucket> bucket);

@@ -60,6 +60,7 @@ public:
     layOut();
     for (const Cut &c : cuts_)
       build(c);
+    writeInLastPart();
     findLastUses();
     return std::move(out_);
   }
@@ -339,6 +340,51 @@ private:
       listInputs(part, columns);
   }
 
+  /// A straight last part writes its results to the inputs itself: nothing runs after it that could fail or read them.
+  void writeInLastPart() {
+    if (out_.parts.empty() || out_.parts.back().steps > 1 || out_.parts.back().kind != RolledPart::Kind::Piece)
+      return;
+    RolledPart &part = out_.parts.back();
+    Graph &graph = part.piece.graph;
+    for (const GraphOutput &o : g_.outputs) {
+      auto made = std::find(part.out.begin(), part.out.end(), o.value);
+      if (o.writeBack < 0 || made == part.out.end())
+        continue;
+      GraphOutput &mine = graph.outputs[made - part.out.begin()];
+      if (mine.writeBack >= 0)
+        continue;
+      int32_t target = g_.inputs[o.writeBack];
+      auto at = std::find(part.in.begin(), part.in.end(), target);
+      mine.writeBack = static_cast<int32_t>(at - part.in.begin());
+      mine.strides = o.strides;
+      out_.lastWrites = true;
+      if (at == part.in.end()) {
+        graph.inputs.push_back(graph.addValue(g_.values[target]));
+        part.in.push_back(target);
+        part.dense.push_back(false);
+        if (!piece_.marks.empty())
+          part.piece.marks.push_back(marksOf(target));
+      }
+    }
+    if (!out_.lastWrites)
+      return;
+    std::unordered_map<int32_t, int> readers; // of the same memory
+    for (int32_t v : part.in)
+      ++readers[rootOf(v)];
+    part.piece.sharedInput.clear();
+    for (int32_t v : part.in) {
+      auto input = std::find(g_.inputs.begin(), g_.inputs.end(), rootOf(v)) - g_.inputs.begin();
+      bool shared = static_cast<size_t>(input) < g_.inputs.size() && piece_.sharedInput[input];
+      part.piece.sharedInput.push_back(shared || readers[rootOf(v)] > 1);
+    }
+  }
+
+  int32_t rootOf(int32_t v) const {
+    while (out_.viewOf[v] >= 0)
+      v = out_.views[out_.viewOf[v]].base;
+    return v;
+  }
+
   /// True if an input lies in memory in another way than it did in the recording.
   bool addInputs(RolledPart &part, const Columns &columns) {
     Graph &graph = part.piece.graph;
@@ -370,9 +416,7 @@ private:
 
   /// What the user said of an input; of views of it, that it is a parameter.
   trace::DimMarks marksOf(int32_t v) const {
-    int32_t root = v;
-    while (out_.viewOf[root] >= 0)
-      root = out_.views[out_.viewOf[root]].base;
+    int32_t root = rootOf(v);
     auto it = std::find(g_.inputs.begin(), g_.inputs.end(), root);
     if (it == g_.inputs.end())
       return {};

@@ -55,9 +55,9 @@ private:
 
 /// Where a tensor argument comes from.
 struct TensorSlot {
-  int32_t value = -1;   ///< of the graph
-  int64_t number = -1;  ///< a number operand in the place of a tensor
-  Tensor constant;      ///< a number that is part of the program
+  int32_t value = -1;  ///< of the graph
+  int64_t number = -1; ///< a number operand in the place of a tensor
+  Tensor constant;     ///< a number that is part of the program
 };
 
 struct Result {
@@ -69,7 +69,7 @@ struct Result {
 
 struct Call {
   const OpInfo *op;
-  OwnedArgs<GVal> shape;          ///< tags, attributes and where the tensors are
+  OwnedArgs<GVal> shape;           ///< tags, attributes and where the tensors are
   std::vector<TensorSlot> tensors; ///< in order of the arguments
   IntSlots dims;                   ///< likewise
   std::vector<Result> results;
