@@ -158,7 +158,10 @@ private:
       for (Value operand : op->getOperands())
         if (canReuse(op, operand, v)) {
           taken_.insert(operand);
-          return buffers_[v] = buffers_[operand];
+          // The memory is shared, the order of dims need not be: a transposed square has the same sizes.
+          const Layout &from = layouts_.of(operand), &to = layouts_.of(v);
+          bool alike = same(from.sizes, to.sizes) && same(from.strides, to.strides);
+          return buffers_[v] = alike ? buffers_[operand] : b_.addView(buffers_[operand], to.sizes, to.strides, Dim(0));
         }
     return buffers_[v] = addTempFor(v);
   }

@@ -72,7 +72,7 @@ private:
     int64_t inner = r.sizes[0], runs = r.rows();
     if (runs == 1) {
       addRun(lanes, base, index * kPiece, std::min(inner, (index + 1) * kPiece));
-    } else if (inner) {
+    } else if (r.numel) {
       int64_t perPiece = std::max<int64_t>(1, kPiece / inner), first = index * perPiece;
       RowCursor cursor(r, first);
       for (int64_t run = first, last = std::min(runs, first + perPiece); run < last; ++run, cursor.next())

@@ -122,6 +122,24 @@ def test_M07_value_read_before_a_later_mutation():
     assert x.tolist() == [[100, 100], [3, 4]]
 
 
+@pytest.mark.parametrize("times", [2, 3, 4])
+def test_M06_in_place_through_the_transpose_of_a_square(times):
+    """The memory of one write is reused for the next, in the other order of dims."""
+
+    def f(x):
+        for _ in range(times):
+            x.t().add_(x[0, 1])
+        return x
+
+    check(
+        f,
+        lambda: (dlc.arange(16.0).view(4, 4),),
+        lambda: (dlc.arange(9.0).view(3, 3),),
+        lambda: (dlc.arange(6.0).view(2, 3),),
+        compilations=4,
+    )
+
+
 def test_M07_views_follow_their_base():
     def f(x):
         row, column, turned = x[1], x[:, 0], x.t()

@@ -212,6 +212,15 @@ def test_N26_index_out_of_range_raises():
     check(lambda x, i: x[i], lambda: (dlc.arange(4.0), tensor([-5])), error=IndexError)
 
 
+@pytest.mark.parametrize("shape, order", [((4, 0), (1, 0)), ((3, 0, 2), (1, 2, 0)), ((3, 2, 0), (2, 0, 1))])
+def test_N27_zero_size_dimension_in_front(shape, order):
+    check(
+        lambda x: (x.sum(), x.prod(), x.mean(), x.sum(0), x.any(), x.all(0)),
+        lambda: (dlc.zeros(*shape).permute(*order),),
+        compilations=3,
+    )
+
+
 def test_N27_zero_size_dimensions():
     check(
         lambda a, b: (a @ b, a.sum(), a.prod()),
