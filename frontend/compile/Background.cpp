@@ -3,6 +3,7 @@
 #include "frontend/compile/Background.h"
 #include "runtime/core/ForkSafe.h"
 #include <deque>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <thread>
@@ -27,6 +28,8 @@ Queue &queue() {
 
 void work() {
   Queue &q = queue();
+  sched_param none{};
+  sched_setscheduler(0, SCHED_BATCH, &none); // waking it does not push the caller aside
   setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
   for (;;) {
     uint32_t seen = q.changed.now();
@@ -56,6 +59,12 @@ void work() {
 }
 
 } // namespace
+
+bool backgroundCompiles() {
+  Queue &q = queue();
+  std::lock_guard<ForkMutex> lock(q.mutex);
+  return !q.stopped && forkGeneration() == 0;
+}
 
 bool compileInBackground(std::function<void()> job) {
   Queue &q = queue();

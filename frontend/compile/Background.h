@@ -4,6 +4,8 @@
 
 namespace dlc {
 
+/// Whether compileInBackground would take a job now.
+bool backgroundCompiles();
 /// Queues `job`, starting the thread if there is none. Returns false where no thread may be started (in a forked child,
 /// at exit): the caller compiles itself. The job must not throw.
 bool compileInBackground(std::function<void()> job);

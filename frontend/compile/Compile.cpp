@@ -39,6 +39,8 @@ thread_local CompiledCall *activeCall = nullptr;
 thread_local trace::Recorder *activeRecorder = nullptr;
 thread_local int *partsCompiled = nullptr; // while the parts of one recording are compiled, which count as one
 thread_local int disabledDepth = 0;
+/// Compilations that this call leaves to the background thread. They start when it ends, so as not to slow it down.
+thread_local std::vector<std::function<void()>> laterJobs;
 thread_local std::unique_ptr<trace::Recorder> spareRecorder; // one kept a thread, with the memory of its tables
 
 template <class F> void count(F &&f) {
@@ -347,18 +349,22 @@ bool CompiledFunction::enqueue(const trace::Piece &piece, Skeleton key, std::sha
   copy->sharedInput = piece.sharedInput;
   copy->marks = piece.marks;
   learnLocations(piece.graph);
+  if (!backgroundCompiles())
+    return false;
   cache_->queued++;
-  bool taken = compileInBackground([self = Ref<CompiledFunction>(this), copy, key = std::move(key), bucket] {
+  auto job = [self = Ref<CompiledFunction>(this), copy, key = std::move(key), bucket] {
     try {
       self->compileFor(*bucket, *copy, key);
     } catch (const std::exception &e) { // out of memory, or the like: the next call tries again
       warnOnce(str(self->name_, ": compiling in the background failed: ", e.what()));
     }
     self->cache_->queued--;
-  });
-  if (!taken)
-    cache_->queued--;
-  return taken;
+  };
+  if (activeCall)
+    laterJobs.push_back(std::move(job));
+  else if (!compileInBackground(job))
+    job();
+  return true;
 }
 
 /// The entry that serves the recording, compiled if there is none; null: it is being compiled in the background.
@@ -609,6 +615,9 @@ CompiledCall::~CompiledCall() {
         "this tensor was recorded by a compiled call that did not finish\nuse the results of a call that returned");
   recorder_->setObserver(nullptr);
   spareRecorder = std::move(recorder_);
+  for (auto &job : std::exchange(laterJobs, {}))
+    if (!compileInBackground(job))
+      job();
 }
 
 DisableScope::DisableScope(const std::string &what, bool recursive)

@@ -6,6 +6,13 @@
 namespace dlc {
 namespace {
 
+/// Without a new version: versions count what the program writes.
+void copyInto(const Tensor &to, const Tensor &from) {
+  Tensor target[1] = {to};
+  Arg<Tensor> args[3] = {Arg<Tensor>::of(to), Arg<Tensor>::of(from), Arg<Tensor>::ofBool(false)};
+  opInfo(OpId::Copy).kernel(args, target);
+}
+
 class Frame {
 public:
   Frame(const Graph &g, Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols)
@@ -40,7 +47,16 @@ public:
         values_[v.id] = Tensor();
   }
 
-  const Tensor &value(int32_t id) const { return values_[id]; }
+  /// The value in memory of its own with these strides: itself if nothing else shares its memory, else a copy.
+  Tensor result(int32_t id, const Sizes &strides) const {
+    const Tensor &v = values_[id];
+    if (v.storage().refCount() == 1 && v.impl()->refCount() == 1 && v.offset() == 0 && v.strides() == strides &&
+        v.isNonOverlapping() && static_cast<size_t>(v.numel()) * itemSize(v.dtype()) == v.storage().bytes())
+      return v;
+    Tensor fresh = Tensor::emptyStrided(v.sizes(), strides, v.dtype());
+    copyInto(fresh, v);
+    return fresh;
+  }
 
 private:
   static bool isStrided(const GraphNode &n) { return n.op == &opInfo(OpId::AsStrided); }
@@ -114,13 +130,6 @@ private:
   Generator rng_;
 };
 
-/// Without a new version: versions count what the program writes.
-void copyInto(const Tensor &to, const Tensor &from) {
-  Tensor target[1] = {to};
-  Arg<Tensor> args[3] = {Arg<Tensor>::of(to), Arg<Tensor>::of(from), Arg<Tensor>::ofBool(false)};
-  opInfo(OpId::Copy).kernel(args, target);
-}
-
 } // namespace
 
 void interpret(const Graph &g, Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols,
@@ -134,13 +143,10 @@ void interpret(const Graph &g, Span<const Tensor> inputs, Span<const Number> num
       frame.run(i);
     std::vector<Tensor> results;
     for (const GraphOutput &o : g.outputs) {
-      const Tensor &v = frame.value(o.value);
       Sizes strides;
       for (const Dim &d : o.strides)
         strides.push_back(evaluate(d, symbols));
-      Tensor fresh = Tensor::emptyStrided(v.sizes(), strides, v.dtype());
-      copyInto(fresh, v);
-      results.push_back(fresh);
+      results.push_back(frame.result(o.value, strides));
     }
     for (size_t i = 0; i < g.outputs.size(); ++i)
       if (g.outputs[i].writeBack >= 0) {
