@@ -314,6 +314,13 @@ bool cannotMiss(const Leaf &l) {
   return true;
 }
 
+bool writesInputs(const SegmentCall &c) {
+  bool writes = false;
+  for (const SegmentCall::Out &o : c.outputs)
+    writes |= o.writeBack >= 0;
+  return writes;
+}
+
 /// The last piece or op writes its inputs at once if nothing after it can miss.
 void NodeBuilder::writeDirectly() {
   size_t k = node_->steps.size();
@@ -322,9 +329,11 @@ void NodeBuilder::writeDirectly() {
   if (k == 0)
     return;
   Step &last = node_->steps[k - 1];
-  Direct *direct = last.op == Do::Segment ? &node_->segments.back().direct
-                   : last.op == Do::Eager ? &node_->eagers.back().direct
-                                          : nullptr;
+  Direct *direct = nullptr;
+  if (last.op == Do::Segment && writesInputs(*node_->segments.back().call))
+    direct = &node_->segments.back().direct;
+  else if (last.op == Do::Eager)
+    direct = &node_->eagers.back().direct;
   if (!direct)
     return;
   for (; k < node_->steps.size(); ++k)

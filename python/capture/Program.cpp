@@ -44,7 +44,15 @@ template <class T> const T *as(const Data &d) { return dynamic_cast<const T *>(&
 bool sameSource(const trace::NumberSource &a, const trace::NumberSource &b) {
   // `ref` names a number of one session; what it stands for is compared by register.
   return a.kind == b.kind && (a.kind != trace::NumberSource::Kind::Constant || a.value == b.value) &&
-         a.generator == b.generator && a.blocks.same(b.blocks);
+         a.generator == b.generator && a.blocks.same(b.blocks) && a.size.same(b.size) &&
+         a.value.category() == b.value.category();
+}
+
+bool sameNumbers(const std::vector<NumberOperand> &a, const std::vector<NumberOperand> &b) {
+  bool same = a.size() == b.size();
+  for (size_t i = 0; same && i < a.size(); ++i)
+    same = sameSource(a[i].source, b[i].source) && a[i].num == b[i].num && a[i].dim.same(b[i].dim);
+  return same;
 }
 
 bool sameArg(const Arg<GVal> &a, const Arg<GVal> &b) {
@@ -61,7 +69,7 @@ bool sameArg(const Arg<GVal> &a, const Arg<GVal> &b) {
     return same;
   }
   case ArgTag::Num:
-    return a.num == b.num;
+    return a.num == b.num || (a.num.ref() && b.num.ref()); // those are compared as operands
   case ArgTag::Dim:
     return a.dim.same(b.dim);
   case ArgTag::DimList:
@@ -123,12 +131,8 @@ bool ViewOf::equals(const Data &d) const {
 bool SegmentCall::equals(const Data &d) const {
   const SegmentCall *o = as<SegmentCall>(d);
   if (!o || code != o->code || inputs != o->inputs || wholeStorage != o->wholeStorage ||
-      !sameDims(symbols, o->symbols) || numbers.size() != o->numbers.size() || outputs.size() != o->outputs.size())
+      !sameDims(symbols, o->symbols) || !sameNumbers(numbers, o->numbers) || outputs.size() != o->outputs.size())
     return false;
-  for (size_t i = 0; i < numbers.size(); ++i)
-    if (!sameSource(numbers[i].source, o->numbers[i].source) || numbers[i].num != o->numbers[i].num ||
-        !numbers[i].dim.same(o->numbers[i].dim))
-      return false;
   for (size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i].tens != o->outputs[i].tens || outputs[i].writeBack != o->outputs[i].writeBack ||
         outputs[i].versionBumps != o->outputs[i].versionBumps)
@@ -138,7 +142,8 @@ bool SegmentCall::equals(const Data &d) const {
 
 bool EagerCall::equals(const Data &d) const {
   const EagerCall *o = as<EagerCall>(d);
-  if (!o || op != o->op || form != o->form || outs != o->outs || args.args().size() != o->args.args().size())
+  if (!o || op != o->op || form != o->form || !sameNumbers(numbers, o->numbers) || outs != o->outs ||
+      args.args().size() != o->args.args().size())
     return false;
   for (size_t i = 0; i < args.args().size(); ++i)
     if (!sameArg(args.args()[i], o->args.args()[i]))

@@ -187,12 +187,15 @@ struct ViewOf final : Data {
   std::string text() const override;
 };
 
+/// A number operand of a piece or op.
+struct NumberOperand {
+  trace::NumberSource source;
+  Reg num = kNoReg; ///< Session: register of nums, or
+  Dim dim;          ///< (num == kNoReg) expression of syms
+};
+
 struct SegmentCall final : Data {
-  struct Number_ { ///< a number operand
-    trace::NumberSource source;
-    Reg num = kNoReg; ///< Session: register of nums, or
-    Dim dim;          ///< (num == kNoReg) expression of syms
-  };
+  using Number_ = NumberOperand;
   std::shared_ptr<trace::PieceCode> code;
   std::vector<Reg> inputs; ///< registers of tens
   std::vector<bool> wholeStorage;
@@ -213,8 +216,9 @@ struct SegmentCall final : Data {
 struct EagerCall final : Data {
   const OpInfo *op = nullptr;
   CallForm form = CallForm::Functional;
-  OwnedArgs<GVal> args;  ///< GVal::id is a register of tens
-  std::vector<Reg> outs; ///< registers of tens
+  OwnedArgs<GVal> args;               ///< GVal::id is a register of tens
+  std::vector<Reg> outs;              ///< registers of tens
+  std::vector<NumberOperand> numbers; ///< of the Num arguments whose ref() is not null, in order
   bool equals(const Data &) const override;
   std::string text() const override;
 };

@@ -49,7 +49,7 @@ uint64_t drawnOf(const Frame &f, Generator *g) {
   return n;
 }
 
-Number numberFor(const SegmentCall::Number_ &n, Frame &f) {
+Number numberFor(const NumberOperand &n, Frame &f) {
   using Kind = trace::NumberSource::Kind;
   Generator *g = n.source.generator ? n.source.generator : &defaultGenerator();
   switch (n.source.kind) {
@@ -57,6 +57,10 @@ Number numberFor(const SegmentCall::Number_ &n, Frame &f) {
     return n.source.value;
   case Kind::Session:
     return n.num != kNoReg ? f.nums[static_cast<size_t>(n.num)] : Number(evaluate(n.dim, f.symbolValues()));
+  case Kind::Size: {
+    int64_t v = evaluate(n.source.size, f.symbolValues());
+    return n.source.value.isFloat() ? Number(static_cast<double>(v)) : Number(v);
+  }
   case Kind::Seed:
     return Number(static_cast<int64_t>(g->seed()));
   case Kind::Offset: {
@@ -95,7 +99,7 @@ bool segment(const SegmentStep &s, Frame &f) {
   if (!c.code->accepts(symbols))
     return false;
   f.numbers.clear();
-  for (const SegmentCall::Number_ &n : c.numbers)
+  for (const NumberOperand &n : c.numbers)
     f.numbers.push_back(numberFor(n, f));
   gatherInputs(c, f);
   bool alone = c.code->isShort();
@@ -130,8 +134,8 @@ bool segment(const SegmentStep &s, Frame &f) {
 
 /// The arguments of an op over tensors, from those over registers.
 struct EagerArgs {
-  EagerArgs(const EagerCall &c, const Frame &f) {
-    size_t numValues = c.args.values().size(), numDims = 0;
+  EagerArgs(const EagerCall &c, Frame &f) {
+    size_t nextNumber = 0, numValues = c.args.values().size(), numDims = 0;
     for (const Arg<GVal> &a : c.args.args())
       numDims += a.tag == ArgTag::DimList ? a.size : 0;
     values.reserve(numValues);
@@ -142,7 +146,8 @@ struct EagerArgs {
       to.dtype = a.dtype;
       to.size = a.size;
       to.i = a.i; // the widest member
-      to.num = a.num;
+      bool operand = a.tag == ArgTag::Num && a.num.ref() && nextNumber < c.numbers.size();
+      to.num = operand ? numberFor(c.numbers[nextNumber++], f) : a.num;
       to.dim = a.tag == ArgTag::Dim ? Dim(evaluate(a.dim, f.symbolValues())) : a.dim;
       if (a.tag == ArgTag::Value || a.tag == ArgTag::ValueList) {
         to.value = values.data() + values.size();

@@ -22,16 +22,23 @@ template <class C> void symbolsOf(const C &dims, std::vector<Use> &uses) {
     symbolsOf(d.expr(), uses);
 }
 
-void segmentUses(const SegmentCall &c, std::vector<Use> &uses) {
-  for (Reg r : c.inputs)
-    uses.push_back({'t', r});
-  for (const SegmentCall::Number_ &n : c.numbers) {
+void numberUses(const std::vector<NumberOperand> &numbers, std::vector<Use> &uses) {
+  for (const NumberOperand &n : numbers) {
     if (n.num != kNoReg)
       uses.push_back({'n', n.num});
     else if (n.source.kind == trace::NumberSource::Kind::Session)
       symbolsOf(n.dim.expr(), uses);
-    symbolsOf(n.source.blocks.expr(), uses);
+    else if (n.source.kind == trace::NumberSource::Kind::Size)
+      symbolsOf(n.source.size.expr(), uses);
+    else if (n.source.kind == trace::NumberSource::Kind::Offset)
+      symbolsOf(n.source.blocks.expr(), uses);
   }
+}
+
+void segmentUses(const SegmentCall &c, std::vector<Use> &uses) {
+  for (Reg r : c.inputs)
+    uses.push_back({'t', r});
+  numberUses(c.numbers, uses);
   symbolsOf(c.symbols, uses);
 }
 
@@ -45,6 +52,7 @@ void eagerUses(const EagerCall &c, std::vector<Use> &uses) {
     else if (a.tag == ArgTag::DimList)
       symbolsOf(a.dimList(), uses);
   }
+  numberUses(c.numbers, uses);
   if (c.form == CallForm::Out)
     for (Reg r : c.outs)
       uses.push_back({'t', r});
