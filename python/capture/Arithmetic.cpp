@@ -2,6 +2,7 @@
 // exception or with an int beyond 64 bits is a miss.
 #include "python/capture/Code.h"
 #include <cmath>
+#include <cstring>
 
 namespace dlc::py {
 
@@ -217,6 +218,18 @@ bool unary(NumKind kind, const Number &a, Number &to) {
 
 bool numberTest(const Step &s, const Frame &f) {
   return compare(f.nums[static_cast<size_t>(s.a)], f.nums[static_cast<size_t>(s.b)], s.kind) == (s.imm != 0);
+}
+
+bool numberIs(const Step &s, const Frame &f) {
+  const Number &n = f.nums[static_cast<size_t>(s.a)];
+  PyObject *wanted = s.object;
+  if (PyFloat_CheckExact(wanted)) {
+    double d = PyFloat_AS_DOUBLE(wanted), have = n.toDouble();
+    return n.isFloat() && std::memcmp(&d, &have, sizeof d) == 0;
+  }
+  int overflow = 0;
+  int64_t v = PyLong_Check(wanted) ? PyLong_AsLongLongAndOverflow(wanted, &overflow) : 0;
+  return PyLong_Check(wanted) && !overflow && !n.isFloat() && n.toInt() == v;
 }
 
 bool numberOp(const Step &s, Frame &f) {

@@ -45,7 +45,7 @@ private:
   void share();
   void define(const Instr &i, size_t at);
   void check(const Instr &i, size_t at);
-  void add(const InstrPtr &i);
+  void add(const InstrPtr &i, size_t at);
   bool fuse(const Instr &i);
   void finish(Program &p);
   void writeDirectly();
@@ -61,6 +61,9 @@ private:
   std::unique_ptr<Node> node_ = std::make_unique<Node>();
   Program *ending_ = nullptr;
   std::vector<Programs> branches_;
+  std::map<Reg, size_t> loads_;                      ///< the step that loads an object
+  std::map<Reg, std::pair<size_t, size_t>> tensors_; ///< the step of a tensor's guard, and where that is on the path
+  size_t firstAfterYield_ = 0;                       ///< the step after the last one that lets others run
 };
 
 Step stepOf(const Instr &i) {
@@ -140,35 +143,29 @@ void NodeBuilder::share() {
   }
 }
 
-/// Joins a type guard with the load of its object, a tensor load with the guard of the tensor. The type of an object is
-/// looked at earlier then, which is as good: all guards are about the state at entry.
+/// Joins a type guard with the load of its object, a tensor load with the guard of the tensor. Both happen earlier
+/// then, which is as good, all guards being about the state at entry, as long as others can't run in between.
 bool NodeBuilder::fuse(const Instr &i) {
-  if (node_->steps.empty())
-    return false;
   if (i.op == Do::IsType) {
-    for (size_t k = node_->steps.size(); k-- > 0;) {
-      Step &s = node_->steps[k];
-      if (s.op == Do::Segment || s.op == Do::Eager)
-        return false;
-      if (!isLoad(s.op) || s.dst != i.a)
-        continue;
-      if (s.op == Do::Const || s.object)
-        return false;
-      s.object = i.object.get();
-      node_->origins[k].type = &i;
-      return true;
-    }
-    return false;
+    auto it = loads_.find(i.a);
+    if (it == loads_.end() || it->second < firstAfterYield_ || node_->steps[it->second].object)
+      return false;
+    node_->steps[it->second].object = i.object.get();
+    node_->origins[it->second].type = &i;
+    return true;
   }
-  Step &last = node_->steps.back();
-  if (i.op == Do::TensorOf && last.op == Do::Tensor && last.a == i.a && last.dst == kNoReg) {
-    last.dst = i.dst;
+  if (i.op == Do::TensorOf) {
+    auto it = tensors_.find(i.a);
+    if (it == tensors_.end() || it->second.first < firstAfterYield_ || node_->steps[it->second.first].dst != kNoReg)
+      return false;
+    node_->steps[it->second.first].dst = i.dst;
+    regs_[{'t', i.dst}].at = it->second.second;
     return true;
   }
   return false;
 }
 
-void NodeBuilder::add(const InstrPtr &ptr) {
+void NodeBuilder::add(const InstrPtr &ptr, size_t at) {
   const Instr &i = *ptr;
   if (fuse(i))
     return;
@@ -194,9 +191,6 @@ void NodeBuilder::add(const InstrPtr &ptr) {
     s.data = &a;
     break;
   }
-  case Do::GetAttr:
-    s.data = &node_->keeps.emplace_back();
-    break;
   case Do::Tensor: {
     auto *g = static_cast<const TensorGuard *>(i.data.get());
     s.flag = true;
@@ -212,6 +206,12 @@ void NodeBuilder::add(const InstrPtr &ptr) {
   default:
     break;
   }
+  if (isLoad(i.op) && i.op != Do::Const)
+    loads_[i.dst] = node_->steps.size();
+  else if (i.op == Do::Tensor)
+    tensors_[i.a] = {node_->steps.size(), at};
+  else if (i.op == Do::Segment || i.op == Do::Eager)
+    firstAfterYield_ = node_->steps.size();
   node_->steps.push_back(s);
   node_->origins.push_back({&i, nullptr});
 }
@@ -289,8 +289,6 @@ void NodeBuilder::fillKeeps(std::vector<Use> &reads) {
       place = &const_cast<SegmentStep *>(static_cast<const SegmentStep *>(s.data))->keep;
     else if (s.op == Do::Eager)
       place = &const_cast<EagerStep *>(static_cast<const EagerStep *>(s.data))->keep;
-    else if (s.op == Do::GetAttr)
-      place = static_cast<Keep *>(const_cast<void *>(s.data));
     if (place)
       places[node_->origins[k].self] = place;
   }
@@ -324,7 +322,8 @@ bool writesInputs(const SegmentCall &c) {
 /// The last piece or op writes its inputs at once if nothing after it can miss.
 void NodeBuilder::writeDirectly() {
   size_t k = node_->steps.size();
-  while (k > 0 && (node_->steps[k - 1].op <= Do::Const || node_->steps[k - 1].op == Do::View))
+  while (k > 0 && (node_->steps[k - 1].op <= Do::Const || node_->steps[k - 1].op == Do::View ||
+                   node_->steps[k - 1].op == Do::TensorOf))
     --k;
   if (k == 0)
     return;
@@ -356,7 +355,7 @@ std::unique_ptr<Node> NodeBuilder::build(std::vector<Use> &reads) {
     DLC_CHECK(i->op < Do::MakeTensor, "outside of a commit: ", text(*i));
     check(*i, at_ + k);
     define(*i, at_ + k);
-    add(i);
+    add(i, at_ + k);
   }
   for (Programs &b : branches_)
     node_->children.push_back(NodeBuilder(code_, b, at_ + node_->body.size(), regs_).build(reads));

@@ -74,7 +74,6 @@ struct Node {
   std::deque<SegmentStep> segments;
   std::deque<EagerStep> eagers;
   std::deque<AliasStep> aliases;
-  std::deque<Keep> keeps; ///< of GetAttr steps
   std::vector<InstrPtr> body, commit;
   std::vector<std::unique_ptr<Node>> children;
   size_t lastHit = 0; ///< the child tried first
@@ -195,6 +194,7 @@ bool makeView(const Step &s, Frame &f);
 bool readTensor(const Step &s, Frame &f);
 bool numberOp(const Step &s, Frame &f);
 bool numberTest(const Step &s, const Frame &f);
+bool numberIs(const Step &s, const Frame &f);
 bool aliasesHold(AliasStep &s, Frame &f);
 /// Runs the steps; false: one failed (added to f.failed).
 bool execute(Node &n, Frame &f);

@@ -92,13 +92,13 @@ PyObject *Committer::object(const Instr &i) {
   return setAll(o.get(), i.key.get(), values) ? o.release() : nullptr;
 }
 
-/// regs: globals, name, defaults, kwdefaults, closure, dict; absent ones are kNoReg or None.
+/// extra: the qualified name. regs: globals, name, defaults, kwdefaults, closure, dict; absent ones are kNoReg or None.
 PyObject *Committer::function(const Instr &i) {
   auto at = [&](size_t k) {
     PyObject *o = k < i.regs.size() ? obj(i.regs[k]) : nullptr;
     return o == Py_None ? nullptr : o;
   };
-  Obj made = Obj::check(PyFunction_New(i.object.get(), at(0)));
+  Obj made = Obj::check(PyFunction_NewWithQualName(i.object.get(), at(0), i.extra.get()));
   auto *f = reinterpret_cast<PyFunctionObject *>(made.get());
   if (at(1)) {
     Obj old(f->func_name);
@@ -138,6 +138,8 @@ PyObject *Committer::made(const Step &s, const Instr &i) {
     dlc::Tensor t = f_.tensor(s.a);
     if (t.impl()->pyObject) // the register is a tensor that Python has: the result is another object on its memory
       t = dlc::Tensor::viewOf(t.storageRef(), t.sizes(), t.strides(), t.offset(), t.dtype());
+    if (s.imm)
+      setRequiresGrad(t, true);
     return wrapAs(s.object ? reinterpret_cast<PyTypeObject *>(s.object) : tensorType, std::move(t));
   }
   case Do::MakeInt:

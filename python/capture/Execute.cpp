@@ -235,7 +235,7 @@ PyObject *itemOf(PyObject *o, int64_t index) {
 }
 
 bool getAttr(const Step &s, Frame &f) {
-  f.keep(*static_cast<const Keep *>(s.data)); // making the result may run the garbage collector
+  compat::NoCollection pause; // what is borrowed stays
   PyObject *v = PyObject_GetAttr(f.objs[static_cast<size_t>(s.a)], s.key);
   if (!v) {
     PyErr_Clear();
@@ -361,7 +361,7 @@ bool executeRare(Step &s, Frame &f) {
   case Do::NumTest:
     return numberTest(s, f);
   case Do::NumIs:
-    return f.nums[static_cast<size_t>(s.a)].rawBits() == Number(PyFloat_AS_DOUBLE(s.object)).rawBits();
+    return numberIs(s, f);
   case Do::SymInt:
   case Do::SymLength:
   case Do::SymSize:

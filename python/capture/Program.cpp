@@ -96,7 +96,7 @@ bool sameInstr(const Instr &a, const Instr &b) {
   if (a.op != b.op || a.kind != b.kind || a.dst != b.dst || a.a != b.a || a.b != b.b || a.imm != b.imm)
     return false;
   if (!sameScalar(a.object.get(), b.object.get()) || !sameScalar(a.key.get(), b.key.get()) ||
-      a.extra.get() != b.extra.get() || a.regs != b.regs)
+      !sameScalar(a.extra.get(), b.extra.get()) || a.regs != b.regs)
     return false;
   return a.data == b.data || (a.data && b.data && a.data->equals(*b.data));
 }

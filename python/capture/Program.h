@@ -70,7 +70,7 @@ enum class Do : uint8_t {
   ReadNum,  ///< nums[dst] = the element of tens a as Python sees it
   SizeOf,   ///< syms[dst] = size imm of tens a (results of ops with data-dependent sizes)
   // --- making results (only in `commit`)
-  MakeTensor,   ///< objs[dst] = new Python tensor of type `object` around tens a
+  MakeTensor,   ///< objs[dst] = new Python tensor of type `object` around tens a; imm: a leaf that requires a gradient
   MakeInt,      ///< objs[dst] = the expression `data` (DimValue)
   MakeNumber,   ///< objs[dst] = nums a
   MakeSequence, ///< objs[dst] = new list, tuple, set, frozenset (object: the type) of objs regs; tuple subclasses made
