@@ -17,6 +17,7 @@ import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
+MOST_FAILURES = 100
 CALLS = ("calls", "raised", "compilations", "breaks", "fallbacks", "hits", "captures", "replays")
 
 
@@ -45,7 +46,7 @@ def child(first, count):
             except Difference as found:
                 report.update(state="different", kind=found.kind, text=str(found))
             except Exception:
-                report.update(state="different", kind="broken", text=traceback.format_exc()[-1500:])
+                report.update(state="different", kind="broken", text=traceback.format_exc(limit=-3)[-800:])
             print(json.dumps(report), file=report_to, flush=True)
 
 
@@ -92,7 +93,7 @@ class Totals:
 def fuzz(programs, seed, chunk=25, say=print):
     """Runs all programs and returns their Totals."""
     totals, next_seed, end = Totals(), seed, seed + programs
-    while next_seed < end:
+    while next_seed < end and len(totals.different) + len(totals.deaths) < MOST_FAILURES:
         count = min(chunk, end - next_seed)
         reports, running, how = run_child(next_seed, count)
         for report in reports:
