@@ -2,6 +2,7 @@
 // A merge is legal if the group stays acyclic, all values share one domain, and the limits hold.
 #include "compiler/fusion/Fuse.h"
 #include "compiler/fusion/Recompute.h"
+#include "compiler/fusion/Rematerialize.h"
 #include "runtime/core/Knobs.h"
 
 using namespace mlir;
@@ -82,11 +83,14 @@ private:
       for (size_t a = 0; a < list.size() && a < 8; ++a)
         for (size_t b = a + 1; b < list.size() && b < 8; ++b) {
           uint32_t x = group_[list[a]], y = group_[list[b]];
-          if (x != y && worthSharing(v, x, y))
+          if (x != y && !isLate(list[a]) && !isLate(list[b]) && worthSharing(v, x, y))
             tryMerge(x, y);
         }
     }
   }
+
+  /// Copied to a late user: joined with an early reader of its operands, it would be there early too.
+  bool isLate(uint32_t i) const { return graph_.node(i).op->hasAttr(kLateAttr); }
 
   bool worthSharing(Value v, uint32_t x, uint32_t y) {
     // Only alike groups: a map joined to a reduction that it does not feed would lose its parallel dims.

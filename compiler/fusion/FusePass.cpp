@@ -1,10 +1,11 @@
 // Rewrites a function by its groups: units in dependency order, a launch in the place of each group.
 #include "compiler/fusion/FusePass.h"
 #include "compiler/fusion/EmitKernel.h"
+#include "compiler/fusion/Order.h"
 #include "compiler/fusion/Recompute.h"
+#include "compiler/fusion/Rematerialize.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/StringMap.h"
-#include <queue>
 
 using namespace mlir;
 
@@ -26,87 +27,39 @@ public:
       graph = std::make_unique<Graph>(block_, layouts_);
       groups_ = findGroups(*graph, options_);
     }
+    if (options_.fuse && options_.fuel < 0 && rematerialize(*graph, groups_)) {
+      graph = std::make_unique<Graph>(block_, layouts_);
+      groups_ = findGroups(*graph, options_);
+    }
     if (!groups_.empty())
       rewrite(*graph);
   }
 
 private:
   void rewrite(const Graph &graph) {
-    orderUnits(graph);
+    std::vector<OrderedUnit> order = orderOf(graph, groups_);
     // All kernels before the first launch: emission reads the function as it was.
     OpBuilder inModule = OpBuilder::atBlockEnd(module_.getBody());
     for (const FusedGroup &g : groups_) {
       kernels_.push_back(emitKernel(graph, g, inModule, nameOf(graph, g)));
       symbolNames_.push_back(shareKernel(kernels_.back().func));
     }
-    emit(graph);
+    emit(graph, order);
     removeDeadViews();
   }
 
-  /// Topological order of groups and single ops, near the order of the program.
-  void orderUnits(const Graph &graph) {
-    size_t n = graph.size();
-    unitOf_.assign(n, 0);
-    std::vector<int64_t> groupOf(n, -1);
-    for (size_t g = 0; g < groups_.size(); ++g)
-      for (uint32_t m : groups_[g].members)
-        groupOf[m] = static_cast<int64_t>(g);
-    for (size_t i = 0; i < n; ++i) {
-      if (groupOf[i] >= 0 && groups_[groupOf[i]].members.front() != i) {
-        unitOf_[i] = unitOf_[groups_[groupOf[i]].members.front()];
-        continue;
-      }
-      unitOf_[i] = static_cast<uint32_t>(units_.size());
-      units_.push_back(
-          {groupOf[i], static_cast<uint32_t>(groupOf[i] >= 0 ? groups_[groupOf[i]].members.back() : i), {}, 0});
-    }
-    for (size_t i = 0; i < n; ++i) {
-      const Node &node = graph.node(i);
-      for (Value v : node.op->getOperands()) {
-        // A group reads the roots of views, so it does not wait for the views themselves.
-        if (groupOf[i] >= 0 && isa<RankedTensorType>(v.getType())) {
-          int64_t p = graph.producer(v);
-          if (p >= 0 && llvm::is_contained(graph.operands(i), static_cast<uint32_t>(p)))
-            addEdge(unitOf_[p], unitOf_[i]);
-        } else if (Operation *def = v.getDefiningOp(); def && def->getBlock() == &block_) {
-          addEdge(unitOf_[graph.indexOf(def)], unitOf_[i]);
-        }
-      }
-    }
-  }
-
-  void addEdge(uint32_t from, uint32_t to) {
-    if (from == to)
-      return;
-    units_[from].users.push_back(to);
-    ++units_[to].pending;
-  }
-
-  void emit(const Graph &graph) {
+  void emit(const Graph &graph, ArrayRef<OrderedUnit> order) {
     Operation *end = block_.getTerminator();
-    auto later = [&](uint32_t a, uint32_t b) { return units_[a].position > units_[b].position; };
-    std::priority_queue<uint32_t, std::vector<uint32_t>, decltype(later)> ready(later);
-    for (uint32_t u = 0; u < units_.size(); ++u)
-      if (!units_[u].pending)
-        ready.push(u);
-    size_t done = 0;
     std::vector<Operation *> dead;
-    while (!ready.empty()) {
-      uint32_t u = ready.top();
-      ready.pop();
-      ++done;
-      if (units_[u].group >= 0) {
-        launch(graph, static_cast<size_t>(units_[u].group), end);
-        for (uint32_t m : groups_[units_[u].group].members)
+    for (const OrderedUnit &u : order) {
+      if (u.group >= 0) {
+        launch(graph, static_cast<size_t>(u.group), end);
+        for (uint32_t m : groups_[u.group].members)
           dead.push_back(graph.node(m).op);
-      } else if (graph.node(units_[u].position).op != end) {
-        graph.node(units_[u].position).op->moveBefore(end);
+      } else if (graph.node(u.node).op != end) {
+        graph.node(u.node).op->moveBefore(end);
       }
-      for (uint32_t next : units_[u].users)
-        if (--units_[next].pending == 0)
-          ready.push(next);
     }
-    DLC_CHECK(done == units_.size(), "fusion made a cycle");
     for (Operation *op : llvm::reverse(dead)) {
       op->dropAllUses();
       op->erase();
@@ -173,12 +126,6 @@ private:
         op.erase();
   }
 
-  struct Unit {
-    int64_t group;
-    uint32_t position;
-    std::vector<uint32_t> users;
-    uint32_t pending;
-  };
   ModuleOp module_;
   func::FuncOp func_;
   Block &block_;
@@ -186,8 +133,6 @@ private:
   Layouts layouts_;
   FusionOptions options_;
   std::vector<FusedGroup> groups_;
-  std::vector<Unit> units_;
-  std::vector<uint32_t> unitOf_;
   std::vector<EmittedKernel> kernels_;
   std::vector<StringAttr> symbolNames_;
   DenseMap<Value, Value> replaced_; // results of fused ops by those of launches

@@ -1,4 +1,5 @@
-// Size classes: powers of two split in four, from 64 bytes. One short lock a call; the system is asked outside of it.
+// Size classes: powers of two split in four from 64 bytes, in 32 from 16 MB (an arena must not grow by a quarter). One
+// short lock a call; the system is asked outside of it.
 #include "runtime/core/Allocator.h"
 #include "runtime/core/Error.h"
 #include <cstdlib>
@@ -12,7 +13,8 @@
 namespace dlc {
 namespace {
 
-constexpr int kClasses = 4 * 40;
+constexpr int kFineLog = 24;
+constexpr int kClasses = 1 + (kFineLog - 6) * 4 + 32 * 24;
 constexpr size_t kMaxCachedBlock = size_t(1) << 32;
 constexpr size_t kHugePage = size_t(2) << 20;
 
@@ -23,11 +25,14 @@ int classOf(size_t bytes, size_t &rounded) {
     return 0;
   }
   int log = 63 - __builtin_clzll(bytes - 1); // 2^log < bytes <= 2^(log+1)
-  size_t step = size_t(1) << (log >= 2 ? log - 2 : 0);
-  size_t quarter = (bytes - 1 - (size_t(1) << log)) / step; // 0..3
-  rounded = (size_t(1) << log) + (quarter + 1) * step;
+  int split = log < kFineLog ? 2 : 5;
+  size_t step = size_t(1) << (log - split);
+  size_t part = (bytes - 1 - (size_t(1) << log)) / step; // 0 .. 2^split - 1
+  rounded = (size_t(1) << log) + (part + 1) * step;
   rounded = (rounded + 63) & ~size_t(63);
-  return 1 + (log - 6) * 4 + static_cast<int>(quarter);
+  if (log < kFineLog)
+    return 1 + (log - 6) * 4 + static_cast<int>(part);
+  return 1 + (kFineLog - 6) * 4 + (log - kFineLog) * 32 + static_cast<int>(part);
 }
 
 struct State {
