@@ -45,6 +45,7 @@ private:
   void share();
   void define(const Instr &i, size_t at);
   void check(const Instr &i, size_t at);
+  const TensorGuard *shared(const TensorGuard *g);
   void add(const InstrPtr &i, size_t at);
   bool fuse(const Instr &i);
   void finish(Program &p);
@@ -165,6 +166,16 @@ bool NodeBuilder::fuse(const Instr &i) {
   return false;
 }
 
+/// Parameters of one shape share one guard, which then stays in the first cache.
+const TensorGuard *NodeBuilder::shared(const TensorGuard *g) {
+  for (const TensorGuard *known : code_.tensorGuards)
+    if (known->equals(*g))
+      return known;
+  if (code_.tensorGuards.size() < 64)
+    code_.tensorGuards.push_back(g);
+  return g;
+}
+
 void NodeBuilder::add(const InstrPtr &ptr, size_t at) {
   const Instr &i = *ptr;
   if (fuse(i))
@@ -198,6 +209,7 @@ void NodeBuilder::add(const InstrPtr &ptr, size_t at) {
       s.flag &= g->sizes[d] >= 0 && d < g->strides.size() && g->strides[d] >= 0;
     DLC_CHECK(!g->type || PyType_IsSubtype(g->type, tensorType), "a tensor guard of a type that is none");
     s.object = reinterpret_cast<PyObject *>(g->type);
+    s.data = shared(g);
     break;
   }
   case Do::TypeAttrIs:

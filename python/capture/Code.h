@@ -98,6 +98,7 @@ struct Program {
 
 /// All programs, ready to run; never changed but for caches. Counted under the GIL.
 struct Code {
+  std::vector<const TensorGuard *> tensorGuards; ///< the first of those that are equal stands for all
   std::vector<Shape> shapes;
   std::vector<std::shared_ptr<Program>> programs;
   int32_t objs = 0, tens = 0, syms = 0, nums = 0;

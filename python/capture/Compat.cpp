@@ -20,15 +20,6 @@ const Entry *entriesOf(const Keys *k) {
 }
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
-Instance readManaged(PyObject *o) {
-  Instance i;
-  i.values = reinterpret_cast<PyObject ***>(o)[-4];
-  i.dict = reinterpret_cast<PyObject **>(o)[-3];
-  if (i.values)
-    i.keys = reinterpret_cast<PyHeapTypeObject *>(Py_TYPE(o))->ht_cached_keys;
-  return i;
-}
-
 /// Whether what is read of an object made here is what was stored in it.
 bool layoutIsKnown() {
   const char *code = "class C: pass\nc = C()\nc.dlc_a = 'first'\nc.dlc_b = 'second'\n";
@@ -42,7 +33,9 @@ bool layoutIsKnown() {
     PyErr_Clear();
     return false;
   }
-  Instance i = readManaged(c);
+  layoutKnown = 1; // for the next line
+  Instance i = instanceOf(c);
+  layoutKnown = -1;
   if (i.dict || !i.values || !i.keys || inlineCount(i.keys) != 2 || inlineIndex(i.keys, a.get(), -1) != 0 ||
       inlineIndex(i.keys, b.get(), -1) != 1)
     return false;
@@ -68,12 +61,13 @@ Py_ssize_t inlineIndex(const void *keys, PyObject *name, Py_ssize_t hint) {
   return -1;
 }
 
-Instance instanceOf(PyObject *o) {
+Instance slowInstanceOf(PyObject *o) {
   PyTypeObject *type = Py_TYPE(o);
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
-  static const bool known = layoutIsKnown();
-  if (known && PyType_HasFeature(type, Py_TPFLAGS_MANAGED_DICT))
-    return readManaged(o);
+  if (layoutKnown == 0) {
+    layoutKnown = layoutIsKnown() ? 1 : -1;
+    return instanceOf(o);
+  }
 #endif
   Instance i;
   if (type->tp_dictoffset > 0) {

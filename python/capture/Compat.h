@@ -42,7 +42,22 @@ struct Instance {
   PyObject **values = nullptr;
   const void *keys = nullptr; ///< of `values`: shared with the type's other instances, only ever added to
 };
-Instance instanceOf(PyObject *o);
+Instance slowInstanceOf(PyObject *o);
+/// 1: the layout of 3.11's instances has been tested and found as expected.
+inline int layoutKnown = 0;
+inline Instance instanceOf(PyObject *o) {
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+  PyTypeObject *type = Py_TYPE(o);
+  if (layoutKnown == 1 && PyType_HasFeature(type, Py_TPFLAGS_MANAGED_DICT)) {
+    Instance i;
+    i.values = reinterpret_cast<PyObject ***>(o)[-4];
+    i.dict = reinterpret_cast<PyObject **>(o)[-3];
+    i.keys = i.values ? reinterpret_cast<PyHeapTypeObject *>(type)->ht_cached_keys : nullptr;
+    return i;
+  }
+#endif
+  return slowInstanceOf(o);
+}
 /// Position of `name` in `keys`, or -1. `hint`: where it was last time.
 Py_ssize_t inlineIndex(const void *keys, PyObject *name, Py_ssize_t hint);
 Py_ssize_t inlineCount(const void *keys);
