@@ -187,6 +187,12 @@ def grouped():
         pass
 
 
+def matched(x):
+    match x:
+        case 1 | [2, _]:
+            return x
+
+
 def awaited(items):
     return (x async for x in items)
 
@@ -202,6 +208,7 @@ def awaited(items):
         (deleted_cell(), "del of value", 2),
         (deleted_global, "del of nothing", 3),
         (grouped, "TryStar", 1),
+        (matched, "MatchSequence", 2),
         (awaited, "asynchronous comprehensions", 1),
         (eval("lambda: 1"), "no source", None),
         (len, "no Python functions", None),

@@ -369,4 +369,59 @@ def p_super_failure():
     return Derived(1).lost()
 
 
+class Mode:
+    FAST = "fast"
+    SLOW = Noisy("slow")
+
+
+def p_match():
+    global matched
+    out = []
+    for value in ("fast", 1, -2, None, True, 2.5, "x", Noisy("slow"), 7, (1,)):
+        match say(value):
+            case Mode.FAST | "quick":
+                out.append("fast")
+            case 1 | -2 as number if number > say(0):
+                out.append(("number", number))
+            case None:
+                out.append("none")
+            case True | False:
+                out.append("bool")
+            case matched if matched == 2.5:
+                out.append("captured")
+                continue
+            case Mode.SLOW:
+                out.append("slow")
+            case "x" as text:
+                match text:
+                    case "y":
+                        out.append("never")
+                out.append(text)
+            case _ if value == 7:
+                break
+            case _:
+                out.append("other")
+    return out, number, matched
+
+
+def p_failing_match():
+    match say("a"):
+        case "b":
+            return 1
+        case Mode.missing:
+            return 2
+
+
+def p_failing_comparison_in_match():
+    class Bad:
+        def __eq__(self, other):
+            raise ValueError("no comparison")
+
+    match Bad():
+        case None:
+            return 1
+        case 3 | "x":
+            return 2
+
+
 PROGRAMS = [value for name, value in sorted(globals().items()) if name.startswith("p_")]

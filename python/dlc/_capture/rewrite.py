@@ -29,9 +29,10 @@ import ast
 import sys
 import types
 
-from .expressions import _CODES, BINARY, COMPARE, SLICE, SUPER, UNARY, Expressions, constant, name
+from .expressions import _CODES, BINARY, COMPARE, SLICE, SUPER, UNARY, constant, name
+from .patterns import Patterns
 from .scopes import Bindings, first_line, imported, parameters
-from .source import Untwinnable, bare
+from .source import Untwinnable, bare, fill_places
 
 __all__ = ["BINARY", "COMPARE", "HIDDEN", "UNARY", "twin_code"]
 
@@ -46,7 +47,7 @@ HIDDEN = tuple(
 _ASYNC = 0x80 | 0x100 | 0x200  # CO_COROUTINE, CO_ITERABLE_COROUTINE, CO_ASYNC_GENERATOR
 
 
-class Statements(Expressions):
+class Statements(Patterns):
     """Rewrites statements; each gives a list of new ones."""
 
     def block(self, statements):
@@ -337,6 +338,8 @@ def _rewritten(node, rewriter):
             documented = ast.get_docstring(node, clean=False) is not None
             store = rewriter.named("_dlc_s0", rewriter.store_display(rewriter.scopes[0]), node.body[0])
             body.insert(1 if documented else 0, store)
+    for new in body if isinstance(body, list) else [body]:
+        fill_places(new, node)
     twin = bare(node, body=body)
     hidden = [ast.copy_location(ast.arg(arg=parameter), node) for parameter in HIDDEN]
     twin.args.kwonlyargs += hidden

@@ -128,7 +128,7 @@ class Located:
 
     def compiled(self, node):
         """The code of `node` in the function's place, in a module that holds only the scopes around it."""
-        statement = ast.fix_missing_locations(_surrounded(node, self.path))
+        statement = fill_places(_surrounded(node, self.path), node, stop=node)
         module = ast.Module(body=[*self.file.imports, statement], type_ignores=[])
         with quiet_compiler():
             whole = compile(module, self.filename, "exec", flags=self.flags, dont_inherit=True)
@@ -209,6 +209,26 @@ def bare(node, **changes):
 
 def _bare_argument(argument):
     return ast.copy_location(ast.arg(arg=argument.arg), argument)
+
+
+def fill_places(root, place, stop=None):
+    """Gives nodes without a place that of the node around them; bodies of nested functions and classes have theirs."""
+    pending = [(root, place)]
+    while pending:
+        node, place = pending.pop()
+        if node is stop:
+            continue
+        if "lineno" in node._attributes:
+            place = node if hasattr(node, "lineno") else ast.copy_location(node, place)
+        nested = stop is None and isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef))
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if isinstance(value, ast.AST):
+                if not (nested and field == "body"):
+                    pending.append((value, place))
+            elif type(value) is list and not (nested and field == "body"):
+                pending += [(child, place) for child in value if isinstance(child, ast.AST)]
+    return root
 
 
 def _surrounded(node, path):
