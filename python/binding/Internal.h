@@ -38,6 +38,8 @@ Tensor castTo(const Tensor &t, DType dtype);
 
 /// Binds the op table and adds its methods and in-place forms; before initTensor.
 void collectOpMethods();
+/// Whether a Python function or method is one of the op table.
+bool isOpFunction(const PyMethodDef *def);
 void addOperatorSlots(std::vector<PyType_Slot> &slots);
 void addIndexSlots(std::vector<PyType_Slot> &slots);
 /// Adds the methods of conversion and autograd; before initTensor.

@@ -2,6 +2,7 @@
 #include "python/binding/Parser.h"
 #include <cstring>
 #include <structseq.h>
+#include <unordered_set>
 
 namespace dlc::py {
 namespace {
@@ -351,6 +352,17 @@ void collectOpMethods() {
   }
   defs.push_back({});
   addMethods(defs.data());
+}
+
+bool isOpFunction(const PyMethodDef *def) {
+  static const std::unordered_set<const void *> all = [] {
+    std::unordered_set<const void *> found;
+    for (const Thunks &t : thunks)
+      for (FastFn fn : {t.function, t.method, t.inplace})
+        found.insert(reinterpret_cast<const void *>(fn));
+    return found;
+  }();
+  return all.count(reinterpret_cast<const void *>(def->ml_meth)) != 0;
 }
 
 void initOps(PyObject *module) {

@@ -147,8 +147,10 @@ inline const char *textOf(PyObject *s) {
 inline PyObject *asObject(PyTypeObject *t) { return reinterpret_cast<PyObject *>(t); }
 inline PyTypeObject *asType(PyObject *o) { return reinterpret_cast<PyTypeObject *>(o); }
 
+/// The `_dlc_call` hook as C++: calls `f` plainly, its code followed by the current session. As PyObject_Vectorcall,
+/// with nargs without the offset flag.
+PyObject *hookCall(PyObject *f, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 void initHooks(PyObject *module);
 void initIteration();
-void initKnown();
 
 } // namespace dlc::py

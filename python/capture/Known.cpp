@@ -227,8 +227,11 @@ Handler knownHandler(PyObject *f) {
     }
     return t;
   }();
-  auto it = table.find(keyOf(f));
-  return it == table.end() ? nullptr : it->second;
+  const void *key = keyOf(f);
+  if (auto it = table.find(key); it != table.end())
+    return it->second;
+  bool op = key != f && isOpFunction(static_cast<const PyMethodDef *>(key));
+  return op ? callOp : nullptr;
 }
 
 } // namespace dlc::py

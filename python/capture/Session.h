@@ -126,6 +126,10 @@ public:
   Reg cellReg(PyObject *cell) const;
   /// Set while a hook calls into C code that may call back into Python: reads there are not seen.
   int depth = 0;
+  /// Twins entered, by their function: {function, twin}.
+  std::unordered_map<PyObject *, std::pair<Obj, Obj>> twins;
+  /// Known instance dictionaries: whose they are.
+  std::unordered_map<PyObject *, Obj> dictOwners;
 
   // --- Observer
   bool symbolic() const override { return true; }

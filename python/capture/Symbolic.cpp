@@ -116,15 +116,12 @@ bool isNumber(PyObject *o) {
 }
 
 Reg numberReg(Session &s, PyObject *o) {
-  NumberNode *node = numberNodeOf(o);
-  if (node && node->num != kNoReg)
+  if (NumberNode *node = numberNodeOf(o))
     return node->num;
   if (PyFloat_CheckExact(o))
     return s.newNumber(instr(Do::NumFloat, s.constant(o)), PyFloat_AS_DOUBLE(o))->num;
   auto data = std::make_shared<DimValue>();
-  if (node)
-    data->dim = node->dim;
-  else if (!intOf(o, data->dim))
+  if (!intOf(o, data->dim))
     throw Error(ErrorKind::Overflow, "a number does not fit in 64 bits");
   Instr i = instr(Do::NumDim);
   double value = static_cast<double>(data->dim.value());

@@ -1,6 +1,6 @@
 // str(), repr(), format() and f-strings. Only texts that depend on what was read are made: no addresses, no tensor
 // data.
-#include "python/capture/Hooks.h"
+#include "python/capture/Known.h"
 #include "python/capture/Lookup.h"
 #include "python/capture/Symbolic.h"
 #include <cstring>
@@ -70,10 +70,13 @@ Obj plainText(PyObject *o, int conversion, PyObject *spec) {
 Obj text(Session &s, PyObject *o, int conversion, PyObject *spec) {
   if (s.failed() || Session::isScalar(o))
     return plainText(o, conversion, spec);
+  if (conversion == 'a') {
+    readPure(s, o);
+    Unobserved quiet(s);
+    return plainText(o, conversion, spec);
+  }
   if (conversion > 0) {
     Obj made = simpleText(s, o, conversion != 's');
-    if (conversion == 'a')
-      made = Obj::check(PyObject_ASCII(made.get()));
     return Obj::check(PyObject_Format(made.get(), spec));
   }
   if (isSymbolic(o))

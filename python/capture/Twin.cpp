@@ -180,11 +180,11 @@ Obj enter(Session &s, PyObject *function, Given args) {
   return replaced.empty() ? callPlain(twinFunction.get(), args) : callReplaced(twinFunction.get(), args, replaced);
 }
 
-PyObject *enterTwin(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+PyObject *hookCall(PyObject *f, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   return guarded([&] {
     Session *s = Session::current();
     Given given{args, nargs, kwnames};
-    return (s && PyFunction_Check(function) ? enter(*s, function, given) : callPlain(function, given)).release();
+    return (s ? callObject(*s, f, given) : callConverted(f, given)).release();
   });
 }
 
