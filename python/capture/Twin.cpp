@@ -123,7 +123,7 @@ void readGlobals(Session &s, PyObject *function) {
   Reg mine = s.load(globals, instr(Do::FunctionGet, s.regOf(function), nullptr,
                                    static_cast<int64_t>(FunctionField::Globals)), "");
   if (Reg known = s.regOf(globals); known == kNoReg) {
-    s.know(globals, mine, "");
+    s.know(globals, mine, "globals()");
   } else if (known != mine) {
     Instr same = instr(Do::Same, known);
     same.b = mine;
