@@ -64,9 +64,9 @@ bool hasPlainGetters(PyObject *o) {
 
 /// Attributes of tensors that C computes.
 Obj tensorGetter(Session &s, PyObject *o, PyObject *name, PyObject *descriptor) {
-  static const char *const kGuarded[] = {"dtype",        "device",        "ndim",    "itemsize",     "is_cuda",
-                                         "is_sparse",    "is_quantized",  "is_leaf", "requires_grad", "retains_grad",
-                                         "data"};
+  static const char *const kGuarded[] = {"dtype",         "device",       "ndim",         "itemsize",
+                                         "is_cuda",       "is_sparse",    "is_quantized", "is_leaf",
+                                         "requires_grad", "retains_grad", "data"};
   const char *text = textOf(name);
   if (std::strcmp(text, "shape") == 0)
     if (Obj sizes = s.symbolicSizes(tensorOf(o)))

@@ -53,8 +53,7 @@ bool equalTuples(Session &s, PyObject *a, PyObject *b) {
 
 Obj containers(Session &s, int op, PyObject *a, PyObject *b) {
   if (!readComparable(s, a) || !readComparable(s, b))
-    s.fail(str("comparing a ", Py_TYPE(a)->tp_name, " with a ", Py_TYPE(b)->tp_name,
-               " is not known to be replayable"));
+    s.fail(str("comparing a ", Py_TYPE(a)->tp_name, " with a ", Py_TYPE(b)->tp_name, " is not known to be replayable"));
   else if (op <= kNotEq && PyTuple_Check(a) && PyTuple_Check(b) && (s.containsSymbolic(a) || s.containsSymbolic(b)))
     return boolean(equalTuples(s, a, b) == (op == kEq));
   Obj x = concretizeDeep(s, a, true), y = concretizeDeep(s, b, true);

@@ -148,8 +148,8 @@ Obj listPop(Session &s, const CCall &c) {
 Obj newSet(Session &s, const CCall &c) {
   if (isOdd(c, 0, 1) || c.args.n == 0)
     return c.plain();
-  Obj list = Obj::check(PySequence_List(PyAnySet_Check(arg(c, 0)) ? (s.readAll(arg(c, 0)), arg(c, 0))
-                                                                  : consumable(s, arg(c, 0)).get()));
+  Obj list = Obj::check(
+      PySequence_List(PyAnySet_Check(arg(c, 0)) ? (s.readAll(arg(c, 0)), arg(c, 0)) : consumable(s, arg(c, 0)).get()));
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.get()); ++i)
     checkKey(s, PyList_GET_ITEM(list.get(), i));
   Obj plain = concretizeDeep(s, list.get(), true);
@@ -249,13 +249,23 @@ Obj newDeque(Session &s, const CCall &c) {
 } // namespace
 
 Handler containerHandler(const char *name) {
-  static const std::pair<const char *, Handler> handlers[] = {
-      {"dict_get", dictGet},         {"dict_contains", dictContains}, {"dict_pop", dictPop},
-      {"dict_setdefault", dictSetDefault}, {"dict_update", dictUpdate}, {"new_dict", newDict},
-      {"new_defaultdict", newDefaultDict}, {"dict_view", dictView},   {"dict_keys", dictKeysView},
-      {"list_pop", listPop},         {"new_set", newSet},             {"len", lengthOf},
-      {"iter", iterOf},              {"next", nextOf},                {"join", joinOf},
-      {"reversed", reversedOf},      {"new_deque", newDeque}};
+  static const std::pair<const char *, Handler> handlers[] = {{"dict_get", dictGet},
+                                                              {"dict_contains", dictContains},
+                                                              {"dict_pop", dictPop},
+                                                              {"dict_setdefault", dictSetDefault},
+                                                              {"dict_update", dictUpdate},
+                                                              {"new_dict", newDict},
+                                                              {"new_defaultdict", newDefaultDict},
+                                                              {"dict_view", dictView},
+                                                              {"dict_keys", dictKeysView},
+                                                              {"list_pop", listPop},
+                                                              {"new_set", newSet},
+                                                              {"len", lengthOf},
+                                                              {"iter", iterOf},
+                                                              {"next", nextOf},
+                                                              {"join", joinOf},
+                                                              {"reversed", reversedOf},
+                                                              {"new_deque", newDeque}};
   for (const auto &[known, handler] : handlers)
     if (std::strcmp(known, name) == 0)
       return handler;

@@ -118,7 +118,8 @@ PyObject *delitemHook(PyObject *, PyObject *const *a, Py_ssize_t) {
 
 PyObject *callHook(PyObject *, PyObject *const *a, Py_ssize_t n, PyObject *kwnames) {
   Given args{a + 1, n - 1, kwnames};
-  return hook([&](Session &s) { return callObject(s, a[0], args); }, [&] { return callConverted(a[0], args).release(); });
+  return hook([&](Session &s) { return callObject(s, a[0], args); },
+              [&] { return callConverted(a[0], args).release(); });
 }
 PyObject *methodHook(PyObject *, PyObject *const *a, Py_ssize_t n, PyObject *kwnames) {
   Given args{a + 2, n - 2, kwnames};

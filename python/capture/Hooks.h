@@ -62,7 +62,7 @@ Obj getBaseItem(Session &s, PyObject *o, PyObject *key);
 void setBaseItem(Session &s, PyObject *o, PyObject *key, PyObject *value);
 /// A dict that may be somebody's instance dictionary: value or null.
 Obj dictValue(Session &s, PyObject *dict, PyObject *key);
-bool isListLike(PyObject *o);  ///< a list that indexes and iterates as lists do
+bool isListLike(PyObject *o); ///< a list that indexes and iterates as lists do
 bool isTupleLike(PyObject *o);
 bool isDictLike(PyObject *o);
 /// False (and failed) if hashing and comparing the key runs Python code or depends on addresses that vary.

@@ -89,10 +89,10 @@ Py_ssize_t wrappedIndex(Session &s, PyObject *o, PyObject *key) {
 
 /// What the C base type finds, whatever the class of `o` defines.
 Obj plainItem(PyObject *o, PyObject *key) {
-  PyTypeObject *base = PyList_Check(o)              ? &PyList_Type
-                       : Py_TYPE(o) == sizeType     ? sizeType
-                       : PyTuple_Check(o)           ? &PyTuple_Type
-                                                    : &PyDict_Type;
+  PyTypeObject *base = PyList_Check(o)          ? &PyList_Type
+                       : Py_TYPE(o) == sizeType ? sizeType
+                       : PyTuple_Check(o)       ? &PyTuple_Type
+                                                : &PyDict_Type;
   return Obj::check(base->tp_as_mapping->mp_subscript(o, key));
 }
 

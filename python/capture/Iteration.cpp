@@ -284,8 +284,8 @@ Obj contextManager(Session &s, PyObject *manager) {
     return makeStand(contextType, manager);
   bool mode = std::strncmp(Py_TYPE(manager)->tp_name, "dlc.", 4) == 0;
   if (_PyType_Lookup(Py_TYPE(manager), DLC_NAME("__enter__")) && (!mode || s.isKnown(manager)))
-    s.fail(str("`with` on a ", Py_TYPE(manager)->tp_name, mode ? " from outside" : "",
-               " is not known to be replayable"));
+    s.fail(
+        str("`with` on a ", Py_TYPE(manager)->tp_name, mode ? " from outside" : "", " is not known to be replayable"));
   return Obj::borrow(manager);
 }
 
@@ -297,8 +297,8 @@ Obj observedCallable(PyObject *f, Results results) {
 
 void initIteration() {
   auto fn = [](auto *f) { return reinterpret_cast<void *>(f); };
-  sequenceIteratorType = makeStandType(
-      "dlc._SequenceIterator", {{Py_tp_iter, fn(PyObject_SelfIter)}, {Py_tp_iternext, fn(sequenceNext)}});
+  sequenceIteratorType =
+      makeStandType("dlc._SequenceIterator", {{Py_tp_iter, fn(PyObject_SelfIter)}, {Py_tp_iternext, fn(sequenceNext)}});
   userIteratorType =
       makeStandType("dlc._UserIterator", {{Py_tp_iter, fn(PyObject_SelfIter)}, {Py_tp_iternext, fn(userNext)}});
   contextType = makeStandType("dlc._Context", {{Py_tp_methods, contextMethods}});

@@ -118,7 +118,9 @@ Obj callGroups(Session &s, const CCall &c) { return callBack(s, c, Results::Comp
 
 } // namespace
 
-Obj CCall::plain(Given changed) const { return bound || !self ? callPlain(f, changed) : callPlain(f, ArgList(changed, self).given()); }
+Obj CCall::plain(Given changed) const {
+  return bound || !self ? callPlain(f, changed) : callPlain(f, ArgList(changed, self).given());
+}
 
 void notKnown(Session &s, const std::string &name) { s.fail(str("`", name, "` is not known to be replayable")); }
 
@@ -199,9 +201,9 @@ void readOperand(Session &s, PyObject *o) {
 
 Handler handlerNamed(const char *name) {
   static const std::pair<const char *, Handler> kinds[] = {
-      {"pure", callPure},     {"structural", callStructural}, {"through", callThrough}, {"stores", callStores},
-      {"extends", callExtends}, {"takes", callTakes},         {"deferred", callDeferred}, {"input", callInput},
-      {"op", callOp},         {"calls", callCalls},           {"tests", callTests},     {"groups", callGroups}};
+      {"pure", callPure},       {"structural", callStructural}, {"through", callThrough},   {"stores", callStores},
+      {"extends", callExtends}, {"takes", callTakes},           {"deferred", callDeferred}, {"input", callInput},
+      {"op", callOp},           {"calls", callCalls},           {"tests", callTests},       {"groups", callGroups}};
   for (const auto &[kind, handler] : kinds)
     if (std::strcmp(kind, name) == 0)
       return handler;

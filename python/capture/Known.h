@@ -9,8 +9,8 @@ namespace dlc::py {
 struct CCall {
   PyObject *f;
   PyObject *self;
-  Given args;      ///< without self
-  bool bound;      ///< f has self in it
+  Given args; ///< without self
+  bool bound; ///< f has self in it
   /// The plain call with other arguments in place of these.
   Obj plain(Given changed) const;
   Obj plain() const { return plain(args); }

@@ -21,7 +21,9 @@ Obj readElement(Session &s, PyObject *tensor) {
   Obj plain = Obj::check(PyObject_CallMethodNoArgs(tensor, DLC_NAME("item")));
   return s.readNumber(tensorOf(tensor), plain.get());
 }
-Obj tensorItem(Session &s, const CCall &c) { return c.self && c.args.total() == 0 ? readElement(s, c.self) : c.plain(); }
+Obj tensorItem(Session &s, const CCall &c) {
+  return c.self && c.args.total() == 0 ? readElement(s, c.self) : c.plain();
+}
 Obj tensorList(Session &s, const CCall &c) {
   if (c.self && tensorOf(c.self).dim() == 0)
     return readElement(s, c.self);
@@ -103,9 +105,7 @@ bool allPlain(PyObject *list) {
   return true;
 }
 
-Obj itemsOf(Session &s, PyObject *iterable) {
-  return Obj::check(PySequence_List(consumable(s, iterable).get()));
-}
+Obj itemsOf(Session &s, PyObject *iterable) { return Obj::check(PySequence_List(consumable(s, iterable).get())); }
 
 Obj sumOf(Session &s, const CCall &c) {
   PyObject *start = arg(c, 1) ? arg(c, 1) : keyword(c, "start");
@@ -283,13 +283,26 @@ void concretizeSizes(Session &s, PyObject *tensor) {
 }
 
 Handler numberHandler(const char *name) {
-  static const std::pair<const char *, Handler> handlers[] = {
-      {"int", newInt},   {"float", newFloat}, {"bool", newBool},         {"abs", absolute},
-      {"pow", powerOf},  {"sum", sumOf},      {"min", minOf},            {"max", maxOf},
-      {"any", anyOf},    {"all", allOf},      {"sorted", sortedOf},      {"list_sort", listSort},
-      {"round", roundOf}, {"tensor_item", tensorItem}, {"tensor_list", tensorList},
-      {"tensor_size", tensorSize}, {"tensor_numel", tensorNumel}, {"tensor_layout", tensorLayout},
-      {"tensor_property", tensorProperty}, {"tensor_change", tensorChange}};
+  static const std::pair<const char *, Handler> handlers[] = {{"int", newInt},
+                                                              {"float", newFloat},
+                                                              {"bool", newBool},
+                                                              {"abs", absolute},
+                                                              {"pow", powerOf},
+                                                              {"sum", sumOf},
+                                                              {"min", minOf},
+                                                              {"max", maxOf},
+                                                              {"any", anyOf},
+                                                              {"all", allOf},
+                                                              {"sorted", sortedOf},
+                                                              {"list_sort", listSort},
+                                                              {"round", roundOf},
+                                                              {"tensor_item", tensorItem},
+                                                              {"tensor_list", tensorList},
+                                                              {"tensor_size", tensorSize},
+                                                              {"tensor_numel", tensorNumel},
+                                                              {"tensor_layout", tensorLayout},
+                                                              {"tensor_property", tensorProperty},
+                                                              {"tensor_change", tensorChange}};
   for (const auto &[known, handler] : handlers)
     if (std::strcmp(known, name) == 0)
       return handler;

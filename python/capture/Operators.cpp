@@ -134,9 +134,7 @@ Obj changeContainer(Session &s, int op, PyObject *a, PyObject *b) {
 
 Obj operand(Session &s, PyObject *o) { return kOpsTakeSymbols || !isSymbolic(o) ? Obj::borrow(o) : s.concretize(o); }
 
-bool isDictView(PyObject *o) {
-  return PyDictKeys_Check(o) || PyDictValues_Check(o) || PyDictItems_Check(o);
-}
+bool isDictView(PyObject *o) { return PyDictKeys_Check(o) || PyDictValues_Check(o) || PyDictItems_Check(o); }
 
 Obj concretizeDeep(Session &s, PyObject *o, bool inside) {
   if (isSymbolic(o))
@@ -153,10 +151,9 @@ Obj concretizeDeep(Session &s, PyObject *o, bool inside) {
     }
     if (PyList_Check(o))
       return list;
-    return Py_TYPE(o) == &PyTuple_Type
-               ? Obj::check(PyList_AsTuple(list.get()))
-               : Obj::check(PyObject_CallOneArg(asObject(Py_TYPE(o) == sizeType ? sizeType : &PyTuple_Type),
-                                                list.get()));
+    return Py_TYPE(o) == &PyTuple_Type ? Obj::check(PyList_AsTuple(list.get()))
+                                       : Obj::check(PyObject_CallOneArg(
+                                             asObject(Py_TYPE(o) == sizeType ? sizeType : &PyTuple_Type), list.get()));
   }
   if (PyDict_CheckExact(o)) {
     Obj dict = Obj::check(PyDict_New());

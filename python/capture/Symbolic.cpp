@@ -111,9 +111,7 @@ Obj floatBinary(Session &s, int op, PyObject *a, PyObject *b) {
 
 } // namespace
 
-bool isNumber(PyObject *o) {
-  return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) || isSymbolic(o);
-}
+bool isNumber(PyObject *o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) || isSymbolic(o); }
 
 Reg numberReg(Session &s, PyObject *o) {
   if (NumberNode *node = numberNodeOf(o))

@@ -9,7 +9,7 @@ namespace {
 
 /// What twin_of said about a code object: kept with it by the interpreter.
 struct TwinCode {
-  Obj code;        ///< null if there is none, because of
+  Obj code; ///< null if there is none, because of
   std::string why;
 };
 
@@ -102,7 +102,8 @@ void readDefaults(Session &s, PyObject *function, Given args, Replaced &replaced
       return s.fail(str("`", callee, "` is called without its argument `", textOf(name), "`"));
     if (readDefault(s, load(tuple, f->func_defaults, FunctionField::Defaults), Do::Item, nullptr, d,
                     PyTuple_GET_ITEM(f->func_defaults, d), str("default ", textOf(name), " of ", callee), seen))
-      i < code->co_posonlyargcount ? void(s.concretize(seen.get())) : void(replaced.emplace_back(Obj::borrow(name), seen));
+      i < code->co_posonlyargcount ? void(s.concretize(seen.get()))
+                                   : void(replaced.emplace_back(Obj::borrow(name), seen));
   }
   for (Py_ssize_t i = code->co_argcount; i < code->co_argcount + code->co_kwonlyargcount; ++i) {
     PyObject *name = PyTuple_GET_ITEM(names.get(), i);
@@ -120,8 +121,8 @@ void readDefaults(Session &s, PyObject *function, Given args, Replaced &replaced
 /// The globals of a known function are known; another function of the module must have the same.
 void readGlobals(Session &s, PyObject *function) {
   PyObject *globals = PyFunction_GET_GLOBALS(function);
-  Reg mine = s.load(globals, instr(Do::FunctionGet, s.regOf(function), nullptr,
-                                   static_cast<int64_t>(FunctionField::Globals)), "");
+  Reg mine = s.load(
+      globals, instr(Do::FunctionGet, s.regOf(function), nullptr, static_cast<int64_t>(FunctionField::Globals)), "");
   if (Reg known = s.regOf(globals); known == kNoReg) {
     s.know(globals, mine, "globals()");
   } else if (known != mine) {
@@ -161,8 +162,8 @@ Obj enter(Session &s, PyObject *function, Given args) {
     return known;
   const TwinCode &twin = twinCodeOf(function);
   if (!twin.code) {
-    s.fail(str("`", textOf(reinterpret_cast<PyFunctionObject *>(function)->func_qualname), "` can't be followed: ",
-               twin.why));
+    s.fail(str("`", textOf(reinterpret_cast<PyFunctionObject *>(function)->func_qualname),
+               "` can't be followed: ", twin.why));
     return callConverted(function, args);
   }
   Replaced replaced;
