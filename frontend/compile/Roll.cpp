@@ -8,6 +8,9 @@
 namespace dlc {
 namespace {
 
+/// A straight part of more ops is cut: compiling it takes longer than it will ever save.
+constexpr size_t kMaxPart = 50000;
+
 Dims rowMajorStrides(const TensorMeta &m) { return contiguousStrides(m.sizes); }
 
 bool sameStrides(const TensorMeta &m, const Dims &a, const Dims &b) {
@@ -160,7 +163,7 @@ private:
         continue;
       }
       if (!driverMakes(n)) {
-        if (!open || isList_[n])
+        if (!open || isList_[n] || cuts_.back().nodes.size() >= kMaxPart)
           cuts_.emplace_back();
         open = !isList_[n];
         cuts_.back().eager = isList_[n];
@@ -550,7 +553,7 @@ private:
 std::optional<RolledGraph> roll(const trace::Piece &piece, KnownBodies &known, bool mayLift) {
   Producers producers(piece.graph);
   std::vector<Run> runs = findRuns(piece.graph, producers, known, mayLift);
-  if (runs.empty())
+  if (runs.empty() && piece.graph.nodes.size() <= kMaxPart)
     return std::nullopt;
   try {
     return Roller(piece, producers, runs).roll();

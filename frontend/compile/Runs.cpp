@@ -62,6 +62,8 @@ namespace {
 
 constexpr size_t kMaxPeriod = 20000;
 constexpr size_t kMaxKnown = 32;
+/// Ops of a body that is nothing but elementwise, and of the shortest such loop.
+constexpr size_t kPointwiseBody = 64, kPointwiseLoop = 400;
 /// Attempts to roll one stretch at different starts.
 constexpr int kMaxRefusals = 4;
 /// A body of this size is rolled for two steps beside a loop, and known again.
@@ -191,7 +193,7 @@ public:
     }
     scan(at, g_.nodes.size(), true);
     for (const Run &r : runs_)
-      if (r.period >= kLongBody)
+      if (r.period >= kLongBody && !r.pointwise)
         remember(r);
     return std::move(runs_);
   }
@@ -288,11 +290,35 @@ private:
       hoist(r, group, known);
       if (pays(r, group, known, weak)) {
         end = r.end();
-        runs_.push_back(std::move(r));
+        take(std::move(r));
       }
       k += group.steps;
     }
     return end;
+  }
+
+  /// Elementwise steps are one kernel, which reads and writes the memory of all that is carried: several steps make a
+  /// body, and those that are left over a loop of single ones.
+  void take(Run r) {
+    size_t together = r.pointwise ? (kPointwiseBody + r.period - 1) / r.period : 1;
+    if (together < 2 || r.steps < 3 * together) {
+      runs_.push_back(std::move(r));
+      return;
+    }
+    Run many{r.start, r.period * together, r.steps / together, {}};
+    Run rest{many.end(), r.period, r.steps % together, r.hoisted};
+    rest.pointwise = many.pointwise = true;
+    many.dimsVary = rest.dimsVary = r.dimsVary;
+    for (size_t k = 0; k < together; ++k)
+      many.hoisted.insert(many.hoisted.end(), r.hoisted.begin(), r.hoisted.end());
+    for (size_t j = 0; j < many.period; ++j)
+      if (many.hoisted[j] != Hoisted::No && inner(from_.of(r.start + j)[0].id, r.start) >= 0) {
+        runs_.push_back(std::move(r)); // moves through something that the step before makes
+        return;
+      }
+    runs_.push_back(std::move(many));
+    if (rest.steps)
+      runs_.push_back(std::move(rest));
   }
 
   /// Where an operand comes from: position and result inside the step, or -1.
@@ -383,7 +409,7 @@ private:
   }
 
   /// Whether rolling is worth what it costs: steps are not fused with each other and their results go through memory.
-  bool pays(const Run &r, const Group &group, bool isKnown, bool weak) const {
+  bool pays(Run &r, const Group &group, bool isKnown, bool weak) const {
     bool work = false, sameMatrix = false;
     std::vector<bool> fixed(r.period); // a view of something that no step changes
     size_t e = 0, walked = 0;
@@ -406,6 +432,7 @@ private:
       work |= kind != OpKind::View && kind != OpKind::Elementwise && kind != OpKind::Creation;
       sameMatrix |= anyFixed && kind == OpKind::Contraction;
     }
+    r.pointwise = !work;
     if (writtenBackEarly(r) || allViews(r) || (r.dimsVary && !mayLift_))
       return false;
     if (isKnown)
@@ -418,7 +445,7 @@ private:
       return sameMatrix && recurrent && r.period >= kLongBody;
     if (r.steps < 2 || (walked > 1 && !sameMatrix && r.steps < kManySteps))
       return false;
-    return saved >= (sameMatrix ? 10 : work ? 60 : 400);
+    return saved >= (sameMatrix ? 10 : work ? 60 : kPointwiseLoop);
   }
 
   /// Which step of which run a value comes from, through views.

@@ -42,6 +42,7 @@ enum class Hoisted : uint8_t {
 struct Run {
   size_t start, period, steps;
   std::vector<Hoisted> hoisted; ///< per position in the step
+  bool pointwise = false;       ///< nothing but elementwise ops and views
   bool dimsVary = false;        ///< some index or size argument of the other nodes differs between steps
   size_t end() const { return start + period * steps; }
 };
