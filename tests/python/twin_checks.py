@@ -18,8 +18,7 @@ HERE = reference.HERE
 def load(name):
     """A new module of the file, so that plain functions and twins don't share what they store."""
     sys.modules.pop("twin_common", None)
-    path = name if os.path.isabs(name) else os.path.join(HERE, name + ".py")
-    spec = importlib.util.spec_from_file_location(os.path.basename(name).partition(".")[0], path)
+    spec = importlib.util.spec_from_file_location(name, os.path.join(HERE, name + ".py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
