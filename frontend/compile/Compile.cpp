@@ -498,7 +498,7 @@ bool CompiledFunction::runRolled(std::shared_ptr<RolledGraph> graph, trace::Piec
     return false;
   if (compiled)
     event({CompileEvent::Kind::Compile, locText(piece.graph.nodes[0].loc),
-           str("a recording of ", piece.graph.nodes.size(), " ops is run as loops: ", rolled.describe()), ""});
+           str("a recording of ", piece.graph.nodes.size(), " ops is run as ", rolled.describe()), ""});
   if (piece.record)
     recordRolled(piece, graph, ready);
   bool hit = !compiled;

@@ -8,6 +8,9 @@
 namespace dlc {
 namespace {
 
+/// A straight part of more ops is cut: compiling it takes longer than it will ever save.
+constexpr size_t kMaxPart = 50000;
+
 Dims rowMajorStrides(const TensorMeta &m) { return contiguousStrides(m.sizes); }
 
 bool sameStrides(const TensorMeta &m, const Dims &a, const Dims &b) {
@@ -91,8 +94,8 @@ private:
           loop[v] = runOf_[n];
           step[v] = static_cast<int32_t>((n - r.start) / r.period);
         }
-      } else if (node.op->kind == OpKind::View) {
-        int32_t of = node.args.values()[0].id;
+      } else if (from_.kind[n] == OpKind::View) {
+        int32_t of = from_.of(n)[0].id;
         loop[node.results[0]] = loop[of];
         step[node.results[0]] = step[of];
       } else {
@@ -132,10 +135,10 @@ private:
       if (inLoop) {
         const Run &r = runs_[runOf_[n]];
         view[n] = r.hoisted[(n - r.start) % r.period] != Hoisted::No;
-      } else if (node.op->kind == OpKind::View && node.op != &opInfo(OpId::AsStrided)) {
+      } else if (from_.kind[n] == OpKind::View && node.op != &opInfo(OpId::AsStrided)) {
         view[n] = read[node.results[0]] && !byPart[node.results[0]];
       }
-      for (const GVal &v : node.args.values())
+      for (const GVal &v : from_.of(n))
         if (v.id >= 0) {
           read[v.id] = true;
           byPart[v.id] = byPart[v.id] || !(inLoop || isList_[n] || view[n]);
@@ -145,7 +148,7 @@ private:
       if (view[n]) {
         out_.viewOf[g_.nodes[n].results[0]] = static_cast<int32_t>(out_.views.size());
         bool scatter = g_.nodes[n].op == &opInfo(OpId::AsStridedScatter);
-        Span<const GVal> operands = g_.nodes[n].args.values();
+        Span<const GVal> operands = from_.of(n);
         out_.views.push_back({g_.nodes[n].results[0], operands[0].id, scatter ? operands[1].id : -1, {}, {}, 0});
       }
   }
@@ -160,7 +163,7 @@ private:
         continue;
       }
       if (!driverMakes(n)) {
-        if (!open || isList_[n])
+        if (!open || isList_[n] || cuts_.back().nodes.size() >= kMaxPart)
           cuts_.emplace_back();
         open = !isList_[n];
         cuts_.back().eager = isList_[n];
@@ -192,7 +195,7 @@ private:
 
   void findUses() {
     for (size_t n = 0; n < g_.nodes.size(); ++n)
-      for (const GVal &v : g_.nodes[n].args.values())
+      for (const GVal &v : from_.of(n))
         if (v.id >= 0 && from_.node[v.id] >= 0 && (places_[n].part < 0 || !(places_[from_.node[v.id]] == places_[n])))
           used_[v.id] = true;
     for (const GraphOutput &o : g_.outputs)
@@ -289,7 +292,7 @@ private:
     Columns out;
     for (size_t k = 0; k < c.steps; ++k)
       for (size_t n : c.nodes)
-        for (const GVal &v : g_.nodes[n + k * c.period].args.values())
+        for (const GVal &v : from_.of(n + k * c.period))
           if (v.id >= 0 && !isInner(n + k * c.period, v.id))
             out.values.push_back(v.id);
     out.width = out.values.size() / c.steps;
@@ -550,7 +553,7 @@ private:
 std::optional<RolledGraph> roll(const trace::Piece &piece, KnownBodies &known, bool mayLift) {
   Producers producers(piece.graph);
   std::vector<Run> runs = findRuns(piece.graph, producers, known, mayLift);
-  if (runs.empty())
+  if (runs.empty() && piece.graph.nodes.size() <= kMaxPart)
     return std::nullopt;
   try {
     return Roller(piece, producers, runs).roll();

@@ -6,8 +6,8 @@
 
 namespace dlc {
 
-/// Nothing if the piece has no loop worth rolling. Adds the loops' bodies to `known`. With
-/// `mayLift`, index and size arguments may differ between the steps of a body.
+/// Nothing if the piece has no loop worth rolling and is not too long for one part. Adds the loops' bodies to `known`.
+/// With `mayLift`, index and size arguments may differ between the steps of a body.
 std::optional<RolledGraph> roll(const trace::Piece &piece, KnownBodies &known, bool mayLift);
 
 } // namespace dlc

@@ -5,18 +5,65 @@
 
 namespace dlc {
 
+namespace {
+
+uint64_t mix(uint64_t h, uint64_t v) {
+  __uint128_t m = static_cast<__uint128_t>(h ^ v ^ 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
+  return static_cast<uint64_t>(m) ^ static_cast<uint64_t>(m >> 64);
+}
+
+bool sameType(const TensorMeta &a, const TensorMeta &b) {
+  if (a.dtype != b.dtype || a.sizes.size() != b.sizes.size())
+    return false;
+  for (size_t i = 0; i < a.sizes.size(); ++i)
+    if (a.sizes[i].value() != b.sizes[i].value())
+      return false;
+  return true;
+}
+
+/// Per value, the first one of its dtype and sizes, and a hash of these.
+void findTypes(const Graph &g, std::vector<int32_t> &type, std::vector<uint64_t> &hashes) {
+  type.resize(g.values.size());
+  hashes.resize(g.values.size());
+  std::unordered_map<uint64_t, int32_t> known;
+  for (size_t v = 0; v < g.values.size(); ++v) {
+    const TensorMeta &m = g.values[v];
+    uint64_t h = static_cast<uint64_t>(m.dtype);
+    for (const Dim &d : m.sizes)
+      h = mix(h, d.value());
+    hashes[v] = h;
+    int32_t first = known.try_emplace(h, static_cast<int32_t>(v)).first->second;
+    type[v] = sameType(g.values[first], m) ? first : static_cast<int32_t>(v);
+  }
+}
+
+} // namespace
+
 Producers::Producers(const Graph &g) : node(g.values.size(), -1), result(g.values.size(), 0) {
-  for (size_t n = 0; n < g.nodes.size(); ++n)
+  findTypes(g, type, typeHash);
+  operands.reserve(3 * g.nodes.size());
+  first.reserve(g.nodes.size() + 1);
+  kind.reserve(g.nodes.size());
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    prefetchArgs(g, n);
+    Span<const GVal> read = g.nodes[n].args.values();
+    first.push_back(static_cast<uint32_t>(operands.size()));
+    operands.insert(operands.end(), read.begin(), read.end());
+    kind.push_back(g.nodes[n].op->kind);
     for (size_t r = 0; r < g.nodes[n].results.size(); ++r) {
       node[g.nodes[n].results[r]] = static_cast<int32_t>(n);
       result[g.nodes[n].results[r]] = static_cast<uint8_t>(r);
     }
+  }
+  first.push_back(static_cast<uint32_t>(operands.size()));
 }
 
 namespace {
 
 constexpr size_t kMaxPeriod = 20000;
 constexpr size_t kMaxKnown = 32;
+/// Ops of a body that is nothing but elementwise, and of the shortest such loop.
+constexpr size_t kPointwiseBody = 64, kPointwiseLoop = 400;
 /// Attempts to roll one stretch at different starts.
 constexpr int kMaxRefusals = 4;
 /// A body of this size is rolled for two steps beside a loop, and known again.
@@ -24,13 +71,8 @@ constexpr size_t kLongBody = 8;
 /// Steps that make a loop of inputs that differ in each step (layers of a network) worth rolling.
 constexpr size_t kManySteps = 16;
 
-uint64_t mix(uint64_t h, uint64_t v) {
-  __uint128_t m = static_cast<__uint128_t>(h ^ v ^ 0x9e3779b97f4a7c15ull) * 0xd6e8feb86659fd93ull;
-  return static_cast<uint64_t>(m) ^ static_cast<uint64_t>(m >> 64);
-}
-
 /// Everything about a node that doesn't depend on where its operands come from or which place of them it reads.
-uint64_t keyOf(const Graph &g, const GraphNode &n) {
+uint64_t keyOf(const Producers &from, const GraphNode &n) {
   uint64_t h = mix(n.op->id, n.loc);
   for (const Arg<GVal> &a : n.args.args()) {
     h = mix(h, static_cast<uint64_t>(a.tag));
@@ -65,21 +107,9 @@ uint64_t keyOf(const Graph &g, const GraphNode &n) {
       break;
     }
   }
-  for (int32_t v : n.results) {
-    h = mix(h, static_cast<uint64_t>(g.values[v].dtype));
-    for (const Dim &d : g.values[v].sizes)
-      h = mix(h, d.value());
-  }
+  for (int32_t v : n.results)
+    h = mix(h, from.typeHash[v]);
   return h;
-}
-
-bool sameType(const TensorMeta &a, const TensorMeta &b) {
-  if (a.dtype != b.dtype || a.sizes.size() != b.sizes.size())
-    return false;
-  for (size_t i = 0; i < a.sizes.size(); ++i)
-    if (a.sizes[i].value() != b.sizes[i].value())
-      return false;
-  return true;
 }
 
 /// The arguments agree but for values, Dims and the values of number operands.
@@ -136,7 +166,8 @@ public:
         next_(g.nodes.size(), -1) {
     std::unordered_map<uint64_t, int32_t> last;
     for (size_t n = 0; n < g.nodes.size(); ++n) {
-      keys_[n] = keyOf(g, g.nodes[n]);
+      prefetchArgs(g, n);
+      keys_[n] = keyOf(producers, g.nodes[n]);
       prefix_[n + 1] = prefix_[n] * kBase + keys_[n];
       auto [it, fresh] = last.try_emplace(keys_[n], static_cast<int32_t>(n));
       if (!fresh) {
@@ -144,10 +175,6 @@ public:
         it->second = static_cast<int32_t>(n);
       }
     }
-    writtenBack_.assign(g.values.size(), false);
-    for (const GraphOutput &o : g.outputs)
-      if (o.writeBack >= 0)
-        writtenBack_[o.value] = true;
   }
 
   std::vector<Run> find() {
@@ -166,7 +193,7 @@ public:
     }
     scan(at, g_.nodes.size(), true);
     for (const Run &r : runs_)
-      if (r.period >= kLongBody)
+      if (r.period >= kLongBody && !r.pointwise)
         remember(r);
     return std::move(runs_);
   }
@@ -263,11 +290,35 @@ private:
       hoist(r, group, known);
       if (pays(r, group, known, weak)) {
         end = r.end();
-        runs_.push_back(std::move(r));
+        take(std::move(r));
       }
       k += group.steps;
     }
     return end;
+  }
+
+  /// Elementwise steps are one kernel, which reads and writes the memory of all that is carried: several steps make a
+  /// body, and those that are left over a loop of single ones.
+  void take(Run r) {
+    size_t together = r.pointwise ? (kPointwiseBody + r.period - 1) / r.period : 1;
+    if (together < 2 || r.steps < 3 * together) {
+      runs_.push_back(std::move(r));
+      return;
+    }
+    Run many{r.start, r.period * together, r.steps / together, {}};
+    Run rest{many.end(), r.period, r.steps % together, r.hoisted};
+    rest.pointwise = many.pointwise = true;
+    many.dimsVary = rest.dimsVary = r.dimsVary;
+    for (size_t k = 0; k < together; ++k)
+      many.hoisted.insert(many.hoisted.end(), r.hoisted.begin(), r.hoisted.end());
+    for (size_t j = 0; j < many.period; ++j)
+      if (many.hoisted[j] != Hoisted::No && inner(from_.of(r.start + j)[0].id, r.start) >= 0) {
+        runs_.push_back(std::move(r)); // moves through something that the step before makes
+        return;
+      }
+    runs_.push_back(std::move(many));
+    if (rest.steps)
+      runs_.push_back(std::move(rest));
   }
 
   /// Where an operand comes from: position and result inside the step, or -1.
@@ -285,6 +336,7 @@ private:
   }
 
   bool sameNode(Group &group, size_t a, size_t b, size_t j, size_t &e) {
+    prefetchArgs(g_, b + j);
     const GraphNode &x = g_.nodes[a + j], &y = g_.nodes[b + j];
     Span<const Arg<GVal>> p = x.args.args(), q = y.args.args();
     if (x.op != y.op || p.size() != q.size() || x.results.size() != y.results.size())
@@ -294,12 +346,13 @@ private:
         return false;
       if (!sameDims(p[i], q[i]))
         group.dimsVary[j] = true;
-      for (size_t k = 0; k < p[i].values().size(); ++k)
-        if (!sameOperand(group, a, b, p[i].values()[k].id, q[i].values()[k].id, e))
-          return false;
     }
+    Span<const GVal> v = from_.of(a + j), w = from_.of(b + j);
+    for (size_t k = 0; k < v.size(); ++k)
+      if (!sameOperand(group, a, b, v[k].id, w[k].id, e))
+        return false;
     for (size_t r = 0; r < x.results.size(); ++r)
-      if (!sameType(g_.values[x.results[r]], g_.values[y.results[r]]))
+      if (from_.type[x.results[r]] != from_.type[y.results[r]])
         return false;
     return true;
   }
@@ -321,7 +374,7 @@ private:
     group.walked[e] = group.walked[e] && from_.node[w] < 0;
     group.carried[e] = group.carried[e] && from_.node[w] >= static_cast<int64_t>(b - (b - a) / group.steps);
     ++e;
-    return sameType(g_.values[v], g_.values[w]);
+    return from_.type[v] == from_.type[w];
   }
 
   /// Decides what the driver does between steps. What varies in other ways becomes a symbol of the step's code.
@@ -330,7 +383,7 @@ private:
       if (!group.dimsVary[j] && !(known && known->hoisted[j] != Hoisted::No))
         continue;
       const GraphNode &n = g_.nodes[r.start + j];
-      bool free = n.args.values().size() && outside(r, n.args.values()[0].id);
+      bool free = from_.of(r.start + j).size() && outside(r, from_.of(r.start + j)[0].id);
       if (free && n.op->kind == OpKind::View && n.op != &opInfo(OpId::AsStrided))
         r.hoisted[j] = Hoisted::View;
       else if (free && n.op == &opInfo(OpId::AsStridedScatter) && !readInStep(r, j))
@@ -343,7 +396,7 @@ private:
   bool readInStep(const Run &r, size_t j) const {
     int32_t v = g_.nodes[r.start + j].results[0];
     for (size_t k = j + 1; k < r.period; ++k)
-      for (const GVal &w : g_.nodes[r.start + k].args.values())
+      for (const GVal &w : from_.of(r.start + k))
         if (w.id == v)
           return true;
     return false;
@@ -356,14 +409,14 @@ private:
   }
 
   /// Whether rolling is worth what it costs: steps are not fused with each other and their results go through memory.
-  bool pays(const Run &r, const Group &group, bool isKnown, bool weak) const {
+  bool pays(Run &r, const Group &group, bool isKnown, bool weak) const {
     bool work = false, sameMatrix = false;
     std::vector<bool> fixed(r.period); // a view of something that no step changes
     size_t e = 0, walked = 0;
     for (size_t j = 0; j < r.period; ++j) {
-      const GraphNode &n = g_.nodes[r.start + j];
+      OpKind kind = from_.kind[r.start + j];
       bool anyFixed = false;
-      for (const GVal &v : n.args.values()) {
+      for (const GVal &v : from_.of(r.start + j)) {
         if (v.id < 0)
           continue;
         int64_t from = inner(v.id, r.start);
@@ -375,13 +428,12 @@ private:
           ++e;
         }
       }
-      fixed[j] = anyFixed && n.op->kind == OpKind::View;
-      work |= n.op->kind != OpKind::View && n.op->kind != OpKind::Elementwise && n.op->kind != OpKind::Creation;
-      sameMatrix |= anyFixed && n.op->kind == OpKind::Contraction;
-      if (r.steps > 1 && writtenBackEarly(r, j))
-        return false;
+      fixed[j] = anyFixed && kind == OpKind::View;
+      work |= kind != OpKind::View && kind != OpKind::Elementwise && kind != OpKind::Creation;
+      sameMatrix |= anyFixed && kind == OpKind::Contraction;
     }
-    if (allViews(r) || (r.dimsVary && !mayLift_))
+    r.pointwise = !work;
+    if (writtenBackEarly(r) || allViews(r) || (r.dimsVary && !mayLift_))
       return false;
     if (isKnown)
       return true;
@@ -393,7 +445,7 @@ private:
       return sameMatrix && recurrent && r.period >= kLongBody;
     if (r.steps < 2 || (walked > 1 && !sameMatrix && r.steps < kManySteps))
       return false;
-    return saved >= (sameMatrix ? 10 : work ? 60 : 400);
+    return saved >= (sameMatrix ? 10 : work ? 60 : kPointwiseLoop);
   }
 
   /// Which step of which run a value comes from, through views.
@@ -403,20 +455,20 @@ private:
       for (size_t n = runs[k].start; n < runs[k].end(); ++n)
         for (int32_t v : g_.nodes[n].results)
           origin_[v] = {static_cast<int32_t>(k), static_cast<int32_t>((n - runs[k].start) / runs[k].period)};
-    for (const GraphNode &n : g_.nodes)
-      if (n.op->kind == OpKind::View && origin_[n.results[0]].run < 0)
-        origin_[n.results[0]] = origin_[n.args.values()[0].id];
+    for (size_t n = 0; n < g_.nodes.size(); ++n)
+      if (from_.kind[n] == OpKind::View && origin_[g_.nodes[n].results[0]].run < 0)
+        origin_[g_.nodes[n].results[0]] = origin_[from_.of(n)[0].id];
   }
 
   /// Each step reads what one step of a loop made, the next or the one before at the next step.
   bool walksLoop(const Run &r) const {
     for (size_t j = 0; j < r.period; ++j)
-      for (size_t a = 0; a < g_.nodes[r.start + j].args.values().size(); ++a) {
+      for (size_t a = 0; a < from_.of(r.start + j).size(); ++a) {
         int64_t stride = 0;
         bool walks = true;
         for (size_t k = 0; k + 1 < r.steps && walks; ++k) {
-          int32_t v = g_.nodes[r.start + j + k * r.period].args.values()[a].id;
-          int32_t w = g_.nodes[r.start + j + (k + 1) * r.period].args.values()[a].id;
+          int32_t v = from_.of(r.start + j + k * r.period)[a].id;
+          int32_t w = from_.of(r.start + j + (k + 1) * r.period)[a].id;
           if (v < 0 || w < 0 || origin_[v].run < 0 || origin_[v].run != origin_[w].run)
             walks = false;
           else
@@ -431,17 +483,17 @@ private:
 
   bool allViews(const Run &r) const {
     for (size_t j = 0; j < r.period; ++j)
-      if (g_.nodes[r.start + j].op->kind != OpKind::View)
+      if (from_.kind[r.start + j] != OpKind::View)
         return false;
     return true;
   }
 
   /// A step before the last makes the new value of an input: a loop over the parameters of an optimizer.
-  bool writtenBackEarly(const Run &r, size_t j) const {
-    for (size_t k = 0; k + 1 < r.steps; ++k)
-      for (int32_t v : g_.nodes[r.start + k * r.period + j].results)
-        if (writtenBack_[v])
-          return true;
+  bool writtenBackEarly(const Run &r) const {
+    for (const GraphOutput &o : g_.outputs)
+      if (int64_t n = from_.node[o.value];
+          o.writeBack >= 0 && n >= static_cast<int64_t>(r.start) && n < static_cast<int64_t>(r.end() - r.period))
+        return true;
     return false;
   }
 
@@ -451,7 +503,6 @@ private:
   bool mayLift_;
   std::vector<uint64_t> keys_, prefix_;
   std::vector<int32_t> next_; // the next node of the same key
-  std::vector<bool> writtenBack_;
   /// Nodes in front of `end` match at a distance; how often a run of them was not worth rolling.
   struct Match {
     size_t end = 0;

@@ -7,12 +7,28 @@
 
 namespace dlc {
 
-/// Where the values of a graph come from.
+/// Where the values of a graph come from, and what its nodes read: the arguments themselves lie all over the memory.
 struct Producers {
   explicit Producers(const Graph &g);
   std::vector<int32_t> node;   ///< per value: its node, -1 for an input
   std::vector<uint8_t> result; ///< per value: which result
+  std::vector<int32_t> type;   ///< per value: a value of the same dtype and sizes, the same for all of them
+  std::vector<uint64_t> typeHash;
+  std::vector<GVal> operands;
+  std::vector<uint32_t> first; ///< per node: its first operand; one more at the end
+  std::vector<OpKind> kind;    ///< per node
+  Span<const GVal> of(size_t n) const { return {operands.data() + first[n], first[n + 1] - first[n]}; }
 };
+
+/// Asks for the arguments of a node some nodes ahead of `n`, where a pass over all nodes will be soon.
+inline void prefetchArgs(const Graph &g, size_t n) {
+  constexpr size_t kAhead = 6;
+  if (n + kAhead >= g.nodes.size())
+    return;
+  const char *block = reinterpret_cast<const char *>(g.nodes[n + kAhead].args.args().data());
+  for (size_t line = 0; line < 5; ++line)
+    __builtin_prefetch(block + 64 * line);
+}
 
 /// What happens to a node of a loop body outside of the compiled step.
 enum class Hoisted : uint8_t {
@@ -26,6 +42,7 @@ enum class Hoisted : uint8_t {
 struct Run {
   size_t start, period, steps;
   std::vector<Hoisted> hoisted; ///< per position in the step
+  bool pointwise = false;       ///< nothing but elementwise ops and views
   bool dimsVary = false;        ///< some index or size argument of the other nodes differs between steps
   size_t end() const { return start + period * steps; }
 };

@@ -3,6 +3,7 @@
 #pragma once
 #include "python/capture/Program.h"
 #include <deque>
+#include <functional>
 
 namespace dlc::py::replay {
 
@@ -164,6 +165,8 @@ struct Frame {
   std::vector<std::pair<Storage *, uint32_t>> bumps;
   std::vector<Failure> failed;
   bool ranAny = false;
+  bool dry = false; ///< a preview: nothing is written without a copy, no effect is applied, all is put back
+  std::function<void(const Leaf &)> finish; ///< of a preview: looks at what would have been done
   // Scratch of segments.
   std::vector<TensorImpl *> inputs;
   std::vector<dlc::Tensor> outs;

@@ -314,6 +314,11 @@ Commit commit(const Leaf &l, Frame &f, PyObject *&result) {
       f.failed.push_back({l.makeOrigins[k].self});
       return Commit::Miss;
     }
+  if (f.dry) {
+    f.finish(l);
+    rollBack(f, 0);
+    return Commit::Done;
+  }
   f.undo.clear(); // from here on there is no way back
   for (auto [storage, count] : f.bumps)
     for (uint32_t k = 0; k < count; ++k)

@@ -105,7 +105,7 @@ bool segment(const SegmentStep &s, Frame &f) {
   bool alone = c.code->isShort();
   if (!alone)
     f.keep(s.keep);
-  if (s.direct.on)
+  if (s.direct.on && !f.dry)
     beforeDirect(s.direct, f);
   else
     for (const SegmentCall::Out &o : c.outputs)
@@ -216,7 +216,7 @@ bool eager(const EagerStep &s, Frame &f) {
   bool longOp = work >= kLongOp;
   if (longOp)
     f.keep(s.keep);
-  if (s.direct.on)
+  if (s.direct.on && !f.dry)
     beforeDirect(s.direct, f);
   else
     saveWritten(c, a, f);

@@ -24,6 +24,17 @@ struct Tree::State {
 
 namespace {
 
+template <class V> void grow(V &v, int32_t n) {
+  if (v.size() < static_cast<size_t>(n))
+    v.resize(static_cast<size_t>(n));
+}
+void fit(Frame &f, const Code &code) {
+  grow(f.objs, code.objs);
+  grow(f.tens, code.tens);
+  grow(f.syms, code.syms);
+  grow(f.nums, code.nums);
+}
+
 /// The registers of one run, taken from the tree's stock and given back.
 class FrameLease {
 public:
@@ -34,10 +45,7 @@ public:
     } else {
       frame_ = std::make_unique<Frame>();
     }
-    grow(frame_->objs, code.objs);
-    grow(frame_->tens, code.tens);
-    grow(frame_->syms, code.syms);
-    grow(frame_->nums, code.nums);
+    fit(*frame_, code);
   }
   /// Drops what the run held. May run finalizers, hence other runs.
   void release() {
@@ -60,10 +68,6 @@ public:
   std::unique_ptr<Frame> take() { return std::move(frame_); }
 
 private:
-  template <class V> static void grow(V &v, int32_t n) {
-    if (v.size() < static_cast<size_t>(n))
-      v.resize(static_cast<size_t>(n));
-  }
   std::unique_ptr<Frame> frame_;
 };
 
@@ -117,6 +121,19 @@ bool sameNames(PyObject *a, PyObject *b) {
   return n == 0 || sameScalar(a, b);
 }
 
+Node *rootFor(Code &code, Py_ssize_t nargs, PyObject *kwnames) {
+  for (Shape &s : code.shapes)
+    if (s.nargs == nargs && sameNames(s.kwnames.get(), kwnames))
+      return s.node.get();
+  return nullptr;
+}
+
+void setArguments(Frame &f, PyObject *callee, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+  f.callee = callee;
+  f.args = args;
+  f.numArgs = static_cast<size_t>(nargs) + static_cast<size_t>(kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+}
+
 bool isGuard(Do op) { return (op >= Do::IsType && op <= Do::NumIs) || op == Do::DictGet || op == Do::AttrGet; }
 
 /// Calls f(node, depth in the tree) for all nodes.
@@ -138,10 +155,7 @@ ReplayResult Tree::run(PyObject *callee, PyObject *const *args, Py_ssize_t nargs
   if (!st.code)
     return {ReplayResult::Kind::Miss};
   CodeRef code = st.code; // others may insert or clear while the GIL is given up
-  Node *root = nullptr;
-  for (Shape &s : code->shapes)
-    if (s.nargs == nargs && sameNames(s.kwnames.get(), kwnames))
-      root = s.node.get();
+  Node *root = rootFor(*code.get(), nargs, kwnames);
   if (!root) {
     ++st.stats.misses;
     st.failed.clear();
@@ -149,9 +163,7 @@ ReplayResult Tree::run(PyObject *callee, PyObject *const *args, Py_ssize_t nargs
   }
   FrameLease lease(st.frames, *code.get());
   Frame &f = *lease;
-  f.callee = callee;
-  f.args = args;
-  f.numArgs = static_cast<size_t>(nargs) + static_cast<size_t>(kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+  setArguments(f, callee, args, nargs, kwnames);
   ReplayResult r{ReplayResult::Kind::Miss};
   Leaf *leaf = nullptr;
   Commit outcome = walk(*root, f, r.value, leaf);
@@ -180,6 +192,20 @@ ReplayResult Tree::run(PyObject *callee, PyObject *const *args, Py_ssize_t nargs
     PyErr_Restore(type, value, trace);
   st.frames.push_back(lease.take());
   return r;
+}
+
+CodeRef Tree::tryOut(Frame &f, PyObject *callee, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+  CodeRef code = state_->code;
+  Node *root = code ? rootFor(*code.get(), nargs, kwnames) : nullptr;
+  if (!root)
+    return code;
+  fit(f, *code.get());
+  setArguments(f, callee, args, nargs, kwnames);
+  PyObject *result = nullptr;
+  Leaf *leaf = nullptr;
+  if (walk(*root, f, result, leaf) == Commit::Raised)
+    PyErr_Clear(); // Python's run will say
+  return code;
 }
 
 void Tree::insert(Path path) {

@@ -5,6 +5,11 @@
 
 namespace dlc::py {
 
+namespace replay {
+class CodeRef;
+struct Frame;
+} // namespace replay
+
 /// The state a failed or successful replay leaves for the caller.
 struct ReplayResult {
   enum class Kind : uint8_t {
@@ -44,6 +49,11 @@ public:
 
   /// Told once, when kMaxPaths is reached, which source keeps changing. Default: a line of the log "recompiles".
   std::function<void(const std::string &source)> onLimit;
+
+  /// For previews (Audit.h): run() in a frame that says what to do instead of the effects. Returns what keeps the
+  /// programs alive.
+  replay::CodeRef tryOut(replay::Frame &frame, PyObject *callee, PyObject *const *args, Py_ssize_t nargs,
+                         PyObject *kwnames);
 
 private:
   struct State;

@@ -219,4 +219,12 @@ def test_random_numbers_in_steps():
 
 def test_explain_tells_of_the_loop():
     f = dlc.compile(lstm)
-    assert "is run as loops: 2 ops, 30 steps of 17 ops, 1 ops" in str(dlc.explain(f)(*lstm_inputs(30)))
+    assert "is run as 2 ops, 30 steps of 17 ops, 1 ops" in str(dlc.explain(f)(*lstm_inputs(30)))
+
+
+def test_a_known_body_serves_shorter_sequences():
+    f = dlc.compile(train_step)
+    for steps in (20, 21):
+        f(*lstm_inputs(steps, grad=True))
+    stats = compilations(lambda: [f(*lstm_inputs(n, grad=True)) for n in (3, 4, 5)])
+    assert stats["compilations"] == 0

@@ -15,6 +15,7 @@ import types
 import pytest
 
 sys.path.insert(0, os.path.dirname(__file__))
+import twin_random  # noqa: E402
 import twin_reference as reference  # noqa: E402
 
 capture = reference.capture
@@ -64,6 +65,14 @@ def test_programs(version):
     result = checked(version, "programs", *files)
     assert not result["different"], listed(result["different"])
     assert result["count"] >= 100 and not result["refused"] and not result["unused"], result
+
+
+def test_random_programs(tmp_path):
+    path = tmp_path / "random_programs.py"
+    path.write_text(twin_random.programs(seed=1, count=30))
+    result = checked("python{}.{}".format(*sys.version_info), "programs", str(path))
+    assert not result["different"], listed(result["different"])
+    assert result["count"] == 30 and not result["refused"]
 
 
 @pytest.mark.parametrize("version", INTERPRETERS)

@@ -18,7 +18,8 @@ HERE = reference.HERE
 def load(name):
     """A new module of the file, so that plain functions and twins don't share what they store."""
     sys.modules.pop("twin_common", None)
-    spec = importlib.util.spec_from_file_location(name, os.path.join(HERE, name + ".py"))
+    path = name if os.path.isabs(name) else os.path.join(HERE, name + ".py")
+    spec = importlib.util.spec_from_file_location(os.path.basename(name).partition(".")[0], path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

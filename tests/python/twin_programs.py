@@ -369,6 +369,83 @@ def p_super_failure():
     return Derived(1).lost()
 
 
+# Strings.
+
+
+def p_fstrings():
+    x, w, n = 3.14159, 8, Noisy("n")
+    return f"{x}", f"a{x:.2f}b", f"{x!r:>{w}}|{n}|{n!s:{w}}", f"{x=}", f"{'lit'}{{}}", f"", f"{n:a{w}b}{w!a}"
+
+
+def p_failing_fstring():
+    return f"{say(1)} {say('x'):d}"
+
+
+def p_many_lines():
+    return say(
+        f"{say(1)}"
+        f"{say(2) + 'x'}"
+    )  # fmt: skip
+
+
+# Displays and comprehensions.
+
+
+def p_displays():
+    a, n = [1, 2], Noisy("n")
+    return [*a, 3, *"xy"], (*a, *a), sorted({*a, 5}), {"x": 1, **{"y": 2}}, {n: n}, len({n, n}), [], {}, (1, 2), [[]]
+
+
+def p_bad_display():
+    return [*say(5)]
+
+
+def p_bad_double_star():
+    return {**say(5)}
+
+
+def p_unhashable():
+    return {say("k"): 1, say([1]): 2}
+
+
+def p_comprehensions():
+    k = 10
+    pairs = [(1, (2, 3)), (4, (5, 6))]
+    return (
+        [a + b + c + k for a, (b, c) in pairs],
+        {a: b for a, (b, *_) in pairs if a > 1 if b},
+        sorted({x % 3 for x in range(10)}),
+        [(x, y) for x in range(3) for y in range(x) if x != y],
+        [[y * k for y in range(x)] for x in range(3)],
+        list(map(lambda v: v + k, (x for x in range(3)))),
+        [lambda: x for x in range(3)][0](),
+        [table for table in range(2)],
+        len(table),
+    )
+
+
+def p_failing_comprehension():
+    return [
+        10
+        // x
+        for x in (1, 0)
+    ]  # fmt: skip
+
+
+def p_failing_generator():
+    def items():
+        return sum(1 // x for x in (1, 0))
+
+    return items()
+
+
+def p_class_in_comprehension():
+    return [type(f"T{i}", (), {"i": i})().i for i in range(2)]
+
+
+# Patterns.
+
+
 class Mode:
     FAST = "fast"
     SLOW = Noisy("slow")

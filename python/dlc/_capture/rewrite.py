@@ -373,9 +373,11 @@ class _Originals:
         if isinstance(value, types.CodeType):
             if value.co_name in _COMPREHENSION_NAMES:
                 return _finished(value, self)
-            found = (
-                self.named.get(self.renamed[value.co_name]) if value.co_name in self.renamed else self.equal.get(value)
-            )
+            renamed = value.co_name in self.renamed
+            key = self.renamed[value.co_name] if renamed else (value.co_name, value.co_firstlineno)
+            if key not in self.named:
+                return value  # in code that is never reached, of which the plain compilation keeps nothing
+            found = self.named[key] if renamed else self.equal.get(value)
             if found is None or found.co_freevars != value.co_freevars:
                 raise Untwinnable(f"{value.co_name} is compiled differently in the twin", value.co_firstlineno)
             return found

@@ -308,6 +308,22 @@ TEST_F(Roll, GradientsOfWhatIsWalked) {
   }
 }
 
+TEST_F(Roll, ElementwiseStepsAreTakenManyAtATime) {
+  Tensor x = filled({5}, 1), table = filled({300, 5}, 2);
+  for (int64_t n : {150, 160, 161, 299}) {
+    Seen s = check([&] {
+      Tensor y = x, z = x;
+      for (int64_t t = 0; t < n; ++t) {
+        y = ops::tanh(ops::add(ops::mul(y, number(0.9)), ops::select(table, 0, Dim(t))));
+        z = ops::sigmoid(ops::sub(y, z));
+      }
+      return std::vector<Tensor>{y, z};
+    });
+    ASSERT_GE(s.loops, 1u);
+    EXPECT_GE(s.ops[0], 50u);
+  }
+}
+
 TEST_F(Roll, RandomNumbersOfEachStep) {
   Weights w;
   Tensor x = filled({10, 2, 4}, 4);

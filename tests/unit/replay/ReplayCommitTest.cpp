@@ -1,5 +1,6 @@
 // Running pieces and ending calls: what a piece wrote is put back when a later guard fails, random numbers are taken
 // only by calls that succeed, effects happen in order and stop where one raises.
+#include "python/capture/Audit.h"
 #include "python/capture/Compat.h"
 #include "tests/unit/replay/Harness.h"
 #include <thread>
@@ -478,6 +479,79 @@ TEST_F(ReplayCommit, AnEffectMayCallTheFunctionAgain) {
   call(tree, {fn.get()});
   EXPECT_EQ(depth, 4);
   EXPECT_EQ(tree.stats().hits, 4);
+}
+
+/// Doubles x in place, stores its argument, returns twice the sum: and what Python might do instead.
+TEST_F(ReplayCommit, APreviewChangesNothingAndSeesEveryDifference) {
+  exec("class C: pass\nc = C(); c.n = 0; d = {}");
+  Obj x = tensor({1, 2});
+  auto generator = makeRef<Generator>(5);
+  Writer w;
+  Reg a = w.arg(0), b = w.arg(1), t = w.tensorArg(a, x.get());
+  Reg sum = w.segment(adder(), {t, t});
+  w.segment(doubler(), {t}, writesInput);
+  Reg c = w.constant(eval("c")), d = w.constant(eval("d"));
+  Instr &attr = w.commit(Do::SetAttr, kNoReg, c);
+  attr.key = name("n");
+  attr.b = b;
+  Instr &item = w.commit(Do::SetItem, kNoReg, d);
+  item.b = b;
+  item.regs = {a};
+  auto take = std::make_shared<RngEffect>();
+  take->generator = generator;
+  take->blocks = 2;
+  w.commit(Do::RngTake, kNoReg).data = take;
+  Reg out = w.makeTensor(sum), pair = w.path.objs++;
+  Instr &make = w.commit(Do::MakeSequence, pair);
+  make.object = eval("list");
+  make.regs = {out, b};
+  w.ret(pair);
+  tree.insert(std::move(w.path));
+
+  Obj one(PyLong_FromLong(1));
+  PyDict_SetItemString(globals_.get(), "x", x.get());
+  struct Case {
+    const char *python, *difference;
+    float doubled, sum;
+  } cases[] = {{"", "", 2, 2},
+               {"c.n = 2", "attribute n", 2, 2},
+               {"del c.n", "attribute n", 2, 2},
+               {"d[1] = None", "item", 2, 2},
+               {"result = tuple", "result: a list, Python has a tuple", 2, 2},
+               {"", "written in place", 3, 2},
+               {"", "result[0]: other values", 2, 5}};
+  for (const Case &k : cases) {
+    exec("c.n = 0; d.clear(); result = list");
+    tensorOf(x.get()).dataAs<float>()[0] = 1;
+    tensorOf(x.get()).dataAs<float>()[1] = 2;
+    PyObject *args[] = {x.get(), one.get()};
+    auto p = preview(tree, Py_None, args, 2, nullptr);
+    ASSERT_TRUE(p);
+    EXPECT_EQ(valuesOf(x.get()), (std::vector<float>{1, 2}));
+    EXPECT_EQ(evalInt("c.n"), 0);
+    EXPECT_EQ(evalInt("len(d)"), 0);
+    EXPECT_EQ(generator->offset() % 2, 0u);
+    // What Python does.
+    exec("c.n = 1; d[1] = x");
+    exec(k.python);
+    for (int e = 0; e < 2; ++e)
+      tensorOf(x.get()).dataAs<float>()[e] *= k.doubled;
+    tensorOf(x.get()).storage().bumpVersion();
+    generator->take(2);
+    PyDict_SetItemString(globals_.get(), "y", tensor({k.sum, 4}).get());
+    std::string found = p->compare(eval("result([y, 1])").get());
+    if (*k.difference)
+      EXPECT_NE(found.find(k.difference), std::string::npos) << k.python << ": " << found;
+    else
+      EXPECT_EQ(found, "");
+  }
+  PyObject *args[] = {x.get(), Py_None};
+  EXPECT_TRUE(preview(tree, Py_None, args, 2, nullptr));
+  args[0] = Py_None;
+  EXPECT_FALSE(preview(tree, Py_None, args, 2, nullptr));
+  auto p = preview(tree, Py_None, (args[0] = x.get(), args), 2, nullptr);
+  EXPECT_NE(p->compare(Py_None).find("random numbers"), std::string::npos);
+  EXPECT_EQ(tree.stats().hits, 0);
 }
 
 } // namespace
