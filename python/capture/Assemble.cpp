@@ -1,14 +1,13 @@
 // From programs to a tree of steps: shared prefixes once, guards fused with the loads before them, and for every step
 // at which others may run the registers that are needed afterwards.
 #include "python/capture/Code.h"
-#include <functional>
+#include <algorithm>
 #include <map>
 
 namespace dlc::py::replay {
 namespace {
 
 using Programs = std::vector<Program *>;
-using RegSet = std::map<std::pair<char, Reg>, bool>;
 
 /// Where each register of a path was written, and whether it holds what may vanish while others run.
 class Registers_ {
@@ -64,6 +63,7 @@ private:
   std::vector<Programs> branches_;
   std::map<Reg, size_t> loads_;                      ///< the step that loads an object
   std::map<Reg, std::pair<size_t, size_t>> tensors_; ///< the step of a tensor's guard, and where that is on the path
+  std::vector<Use> uses_;                            // scratch
   size_t firstAfterYield_ = 0;                       ///< the step after the last one that lets others run
 };
 
@@ -82,9 +82,9 @@ Step stepOf(const Instr &i) {
 }
 
 void NodeBuilder::check(const Instr &i, size_t at) {
-  std::vector<Use> uses;
-  usesOf(i, uses);
-  for (Use u : uses)
+  uses_.clear();
+  usesOf(i, uses_);
+  for (Use u : uses_)
     DLC_CHECK(u.reg >= 0 && regs_[u].written, "a program reads ", std::string(1, u.kind), u.reg,
               " before it is written: ", text(i), " at ", at);
 }
@@ -277,15 +277,16 @@ void NodeBuilder::finish(Program &p) {
 /// The borrowed registers among `reads` that were written before position `at`.
 Keep NodeBuilder::keepAt(const std::vector<Use> &reads, size_t at) {
   Keep k;
-  RegSet seen;
   for (Use u : reads) {
     if (u.kind != 'o' && u.kind != 't')
       continue;
     Registers_::Def d = regs_[u];
-    if (d.written && d.borrowed && d.at < at && !seen[{u.kind, u.reg}]) {
-      seen[{u.kind, u.reg}] = true;
+    if (d.written && d.borrowed && d.at < at)
       (u.kind == 'o' ? k.objs : k.tens).push_back(u.reg);
-    }
+  }
+  for (std::vector<Reg> *regs : {&k.objs, &k.tens}) {
+    std::sort(regs->begin(), regs->end());
+    regs->erase(std::unique(regs->begin(), regs->end()), regs->end());
   }
   return k;
 }

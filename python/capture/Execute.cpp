@@ -234,9 +234,21 @@ PyObject *itemOf(PyObject *o, int64_t index) {
   return nullptr;
 }
 
-bool getAttr(const Step &s, Frame &f) {
+/// The C getter that `type` has for the step's name, unless the type looks attributes up in a way of its own.
+PyGetSetDef *getterOf(Step &s, PyTypeObject *type) {
+  if (type->tp_getattro != PyObject_GenericGetAttr)
+    return nullptr;
+  PyObject *found = typeEntry(s, type);
+  return found != kNothing && Py_TYPE(found) == &PyGetSetDescr_Type
+             ? reinterpret_cast<PyGetSetDescrObject *>(found)->d_getset
+             : nullptr;
+}
+
+bool getAttr(Step &s, Frame &f) {
   compat::NoCollection pause; // what is borrowed stays
-  PyObject *v = PyObject_GetAttr(f.objs[static_cast<size_t>(s.a)], s.key);
+  PyObject *o = f.objs[static_cast<size_t>(s.a)];
+  PyGetSetDef *getter = getterOf(s, Py_TYPE(o));
+  PyObject *v = getter && getter->get ? getter->get(o, getter->closure) : PyObject_GetAttr(o, s.key);
   if (!v) {
     PyErr_Clear();
     return false;

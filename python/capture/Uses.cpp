@@ -58,34 +58,49 @@ void eagerUses(const EagerCall &c, std::vector<Use> &uses) {
       uses.push_back({'t', r});
 }
 
+template <class T> const T &dataOf(const Instr &i) { return static_cast<const T &>(*i.data); }
+
 void dataUses(const Instr &i, std::vector<Use> &uses) {
-  if (!i.data)
-    return;
-  if (auto *alias = dynamic_cast<const AliasGuard *>(i.data.get())) {
-    for (Reg r : alias->tensors)
+  switch (i.op) {
+  case Do::Aliases:
+    for (Reg r : dataOf<AliasGuard>(i).tensors)
       uses.push_back({'o', r});
-  } else if (auto *facts = dynamic_cast<const FactGuard *>(i.data.get())) {
-    for (const Fact &f : facts->facts)
+    break;
+  case Do::Facts:
+    for (const Fact &f : dataOf<FactGuard>(i).facts)
       symbolsOf(f.expr, uses);
-  } else if (auto *dim = dynamic_cast<const DimValue *>(i.data.get())) {
-    symbolsOf(dim->dim.expr(), uses);
-  } else if (auto *view = dynamic_cast<const ViewOf *>(i.data.get())) {
-    symbolsOf(view->sizes, uses);
-    symbolsOf(view->strides, uses);
-    symbolsOf(view->offset.expr(), uses);
-  } else if (auto *segment = dynamic_cast<const SegmentCall *>(i.data.get())) {
-    segmentUses(*segment, uses);
-  } else if (auto *eager = dynamic_cast<const EagerCall *>(i.data.get())) {
-    eagerUses(*eager, uses);
-  } else if (auto *rng = dynamic_cast<const RngEffect *>(i.data.get())) {
-    symbolsOf(rng->blocks.expr(), uses);
-  } else if (auto *effect = dynamic_cast<const TapeEffect *>(i.data.get())) {
+    break;
+  case Do::NumDim:
+  case Do::MakeInt:
+    symbolsOf(dataOf<DimValue>(i).dim.expr(), uses);
+    break;
+  case Do::View: {
+    auto &view = dataOf<ViewOf>(i);
+    symbolsOf(view.sizes, uses);
+    symbolsOf(view.strides, uses);
+    symbolsOf(view.offset.expr(), uses);
+    break;
+  }
+  case Do::Segment:
+    segmentUses(dataOf<SegmentCall>(i), uses);
+    break;
+  case Do::Eager:
+    eagerUses(dataOf<EagerCall>(i), uses);
+    break;
+  case Do::RngTake:
+    symbolsOf(dataOf<RngEffect>(i).blocks.expr(), uses);
+    break;
+  case Do::Tape: {
     std::vector<Reg> objs, tens;
-    effect->reads(objs, tens);
+    dataOf<TapeEffect>(i).reads(objs, tens);
     for (Reg r : objs)
       uses.push_back({'o', r});
     for (Reg r : tens)
       uses.push_back({'t', r});
+    break;
+  }
+  default:
+    break;
   }
 }
 

@@ -117,7 +117,10 @@ TEST_F(ReplayBench, FiveHundredParameters) {
   size_t size = w.path.body.size();
   Writer withPiece = w;
   w.retConst(name("r"));
+  auto start = std::chrono::steady_clock::now();
   tree.insert(std::move(w.path));
+  std::chrono::duration<double, std::milli> spent = std::chrono::steady_clock::now() - start;
+  std::printf("%-60s %8.2f ms\n", "to insert the next", spent.count());
   time(str("500 parameters, ", size, " loads and guards").c_str(), {model.get()}, 200);
   tree.clear();
   withPiece.ret(withPiece.makeTensor(withPiece.segment(empty(), tens)));

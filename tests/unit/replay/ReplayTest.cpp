@@ -132,6 +132,38 @@ TEST_F(Replay, InstanceAttributeWithoutADict) {
   check("c", "c = C()", "c.x = 1; c.y = 2");
 }
 
+TEST_F(Replay, StoresOfOptimizedCodeAreSeen) {
+  // Stores of warm bytecode take other ways than a first one: into the values of an object, into its dictionary by a
+  // remembered position, into a dict, a global, a class.
+  exec("class C: pass\nplain = C(); plain.x = 0\nfull = C(); full.x = 0; full.__dict__\nd = {'x': 0}\nlive = True\n"
+       "def attr(o, v): o.x = v\ndef item(o, v): o['x'] = v\n"
+       "def glob(o, v):\n  global live\n  live = v\n"
+       "for k in range(200): attr(plain, 0); item(d, 0); glob(None, 0)\n"
+       "def attrFull(o, v): o.x = v\nfor k in range(200): attrFull(full, 0)\n"
+       "def klass(o, v): o.x = v\nclass K: x = 0\nfor k in range(200): klass(K, 0)\n"
+       "both = (plain, full, d, globals(), K)");
+  program([&](Writer &w, Reg a) {
+    Obj zero(PyLong_FromLong(0));
+    Do loads[] = {Do::AttrGet, Do::AttrGet, Do::DictGet, Do::DictGet, Do::TypeGet};
+    for (int k = 0; k < 5; ++k) {
+      Reg o = w.load(Do::Item, a, {}, k);
+      w.guard(Do::Equals, w.load(loads[k], o, name(k == 3 ? "live" : "x")), zero);
+    }
+  });
+  exec("live = 0");
+  const char *changes[] = {"attr(plain, 1)", "attrFull(full, 1)", "item(d, 1)", "glob(None, 1)", "klass(K, 1)"};
+  const char *undo[] = {"attr(plain, 0)", "attrFull(full, 0)", "item(d, 0)", "glob(None, 0)", "klass(K, 0)"};
+  Obj both = eval("both");
+  for (int k = 0; k < 5; ++k) {
+    call(tree, {both.get()});
+    call(tree, {both.get()});
+    exec(changes[k]);
+    misses(tree, {both.get()});
+    exec(undo[k]);
+    call(tree, {both.get()});
+  }
+}
+
 TEST_F(Replay, AbsentAttributeOfObjectsThatShareKeys) {
   exec("class C: pass\na = C(); a.x = 1; b = C(); b.x = 1");
   program([&](Writer &w, Reg a) { w.guard(Do::AttrLacks, a).key = name("late"); });
@@ -140,6 +172,23 @@ TEST_F(Replay, AbsentAttributeOfObjectsThatShareKeys) {
   exec("b.late = 1");
   call(tree, {eval("a").get()});
   misses(tree, {eval("b").get()});
+}
+
+TEST_F(Replay, GettersInC) {
+  Obj x = tensor({1, 2}), y = tensor({1, 2, 3});
+  exec("def f(): pass\ndef g(): pass\ng.__defaults__ = (1,)");
+  program([&](Writer &w, Reg a) {
+    Reg t = w.load(Do::Item, a, {}, 0), f = w.load(Do::Item, a, {}, 1);
+    w.guard(Do::Equals, w.load(Do::GetAttr, t, name("ndim")), Obj(PyLong_FromLong(1)));
+    w.guard(Do::Is, w.load(Do::GetAttr, t, name("grad")), Obj::borrow(Py_None));
+    w.guard(Do::Is, w.load(Do::GetAttr, f, name("__defaults__")), Obj::borrow(Py_None));
+  });
+  PyDict_SetItemString(globals_.get(), "x", x.get());
+  PyDict_SetItemString(globals_.get(), "y", y.get());
+  check("(x, f)", "p = x.grad; x.grad = x + 1", "x.grad = None");
+  call(tree, {eval("(y, f)").get()});
+  misses(tree, {eval("(y, g)").get()});
+  misses(tree, {eval("(1, f)").get()});
 }
 
 TEST_F(Replay, SlotOfAnObject) {
