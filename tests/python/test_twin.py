@@ -21,14 +21,15 @@ import twin_reference as reference  # noqa: E402
 capture = reference.capture
 
 CHECKS = os.path.join(os.path.dirname(__file__), "twin_checks.py")
-INTERPRETERS = ["python3.10", "python3.11", "python3.12", "python3.13", "python3.14"]
+THIS = "python{}.{}".format(*sys.version_info)
+OTHERS = [f"python3.{minor}" for minor in range(10, 15) if f"python3.{minor}" != THIS]
+INTERPRETERS = [THIS, *(pytest.param(other, marks=pytest.mark.slow) for other in OTHERS)]
 
 
 @functools.cache
 def interpreter(name):
     """A runnable interpreter of that version, found on PATH or among pyenv's, or None."""
-    version = name.removeprefix("python")
-    if sys.version_info[:2] == tuple(map(int, version.split("."))):
+    if name == THIS:
         return sys.executable
     root = os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv"))
     folders = os.environ.get("PATH", "").split(os.pathsep)
@@ -70,7 +71,7 @@ def test_programs(version):
 def test_random_programs(tmp_path):
     path = tmp_path / "random_programs.py"
     path.write_text(twin_random.programs(seed=1, count=30))
-    result = checked("python{}.{}".format(*sys.version_info), "programs", str(path))
+    result = checked(THIS, "programs", str(path))
     assert not result["different"], listed(result["different"])
     assert result["count"] == 30 and not result["refused"]
 
