@@ -119,19 +119,27 @@ def compare_call(f, compiled, make, rtol=0.0):
 
 
 def check(f, *makers, expect=None, error=None, compilations=2, fallbacks=0, rtol=0.0):
-    """Calls the compiled and the plain `f` three times on what each maker makes (first all makers, then again).
+    """Calls the compiled and the plain `f` three times on what each maker makes, and again in the other order.
 
-    `expect`: values of the first maker's results as nested lists. `error`: the exception class of the first maker.
+    Each order has a compiled function of its own. `expect`: values of the first maker's results as nested lists.
+    `error`: the exception class of the first maker. The counts hold for one order.
     """
-    compiled = dlc.compile(f)
-    with at_most(compilations, fallbacks):
-        for _ in range(3):
-            for i, make in enumerate(makers):
-                kind, want = compare_call(f, compiled, make, rtol)
-                if i == 0 and error is not None:
-                    assert kind == "error" and isinstance(want, error), f"{want!r} instead of {error.__name__}"
-                if i == 0 and expect is not None:
-                    if kind == "error":
-                        raise want
-                    assert_values(want, expect)
+    for order in ([*range(len(makers))], [*reversed(range(len(makers)))])[: min(2, len(makers))]:
+        compiled = dlc.compile(f)
+        with at_most(compilations, fallbacks):
+            for _ in range(3):
+                for i in order:
+                    kind, want = compare_call(f, compiled, makers[i], rtol)
+                    if i == 0:
+                        expectation(kind, want, expect, error)
     return compiled
+
+
+def expectation(kind, want, expect, error):
+    """Eager's outcome is what the case says."""
+    if error is not None:
+        assert kind == "error" and isinstance(want, error), f"{want!r} instead of {error.__name__}"
+    if expect is not None:
+        if kind == "error":
+            raise want
+        assert_values(want, expect)

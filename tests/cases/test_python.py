@@ -28,25 +28,27 @@ def test_P01_nonlocal_shared_by_two_functions():
         assert [float(f(dlc.zeros(1))) for _ in range(4)] == [10.0, 100.0, 1000.0, 10000.0]
 
 
-def test_P03_class_attribute_changes():
+@pytest.mark.parametrize("order", [(2.0, 5.0, 2.0, -1.5), (-1.5, 2.0, 5.0, 2.0)])
+def test_P03_class_attribute_changes(order):
     class Config:
         k = 2.0
 
     compiled = dlc.compile(lambda x: x * Config.k + Config.k - 1)
     with at_most(2):
-        for k in (2.0, 5.0, 2.0, -1.5):
+        for k in order * 3:
             Config.k = k
             assert float(compiled(tensor([3.0]))) == 4 * k - 1
 
 
-def test_P04_global_function_rebound():
+@pytest.mark.parametrize("order", [(1, -1), (-1, 1)])
+def test_P04_global_function_rebound(order):
     global act
+    acts = {1: lambda x: x + 1, -1: lambda x: x - 1}
     compiled = dlc.compile(lambda x: act(x) * 2 - 1)
     for _ in range(3):
-        act = lambda x: x + 1  # noqa: E731
-        assert float(compiled(tensor([3.0]))) == 7.0
-        act = lambda x: x - 1  # noqa: E731
-        assert float(compiled(tensor([3.0]))) == 3.0
+        for sign in order:
+            act = acts[sign]
+            assert float(compiled(tensor([3.0]))) == 5.0 + 2 * sign
 
 
 def test_P05_dict_order_is_state():
@@ -54,11 +56,13 @@ def test_P05_dict_order_is_state():
         d.move_to_end("a")
         return x * d["b"]
 
-    compiled = dlc.compile(f)
-    for _ in range(3):
-        d = OrderedDict(a=1, b=2, c=3)
-        assert float(compiled(d, tensor([2.0]))) == 4.0
-        assert list(d) == ["b", "c", "a"]
+    for keys in ("abc", "cab"):
+        compiled = dlc.compile(f)
+        for _ in range(3):
+            for order in (keys, keys[::-1]):
+                d = OrderedDict((k, ord(k) - ord("a") + 1) for k in order)
+                assert float(compiled(d, tensor([2.0]))) == 4.0
+                assert list(d) == [k for k in order if k != "a"] + ["a"]
 
 
 def test_P07_generator_returned_to_the_caller():
@@ -99,7 +103,8 @@ def test_P08_return_inside_try_finally():
         assert events == ["closed"] * (n + 1)
 
 
-def test_P08_exceptions_keep_class_message_and_effects():
+@pytest.mark.parametrize("bad_first", [False, True])
+def test_P08_exceptions_keep_class_message_and_effects(bad_first):
     events = []
 
     def f(x, bad):
@@ -115,11 +120,14 @@ def test_P08_exceptions_keep_class_message_and_effects():
             events.append("out")
 
     compiled = dlc.compile(f)
-    for _ in range(2):
+    for _ in range(3):
         events.clear()
-        assert float(compiled(tensor([1.0]), False)) == 3.0
-        with pytest.raises(KeyError, match="wrong"):
-            compiled(tensor([1.0]), True)
+        for bad in (bad_first, not bad_first):
+            if bad:
+                with pytest.raises(KeyError, match="wrong"):
+                    compiled(tensor([1.0]), True)
+            else:
+                assert float(compiled(tensor([1.0]), False)) == 3.0
         assert events == ["in", "out", "in", "out"]
 
 
@@ -155,17 +163,19 @@ def test_P12_parameter_names_collide_with_generated_names(name):
             assert float(compiled(tensor([2.0]), **{name: v})) == 3 * v - 1
 
 
-def test_P13_forward_hook_added_and_removed():
+@pytest.mark.parametrize("hooked_first", [False, True])
+def test_P13_forward_hook_added_and_removed(hooked_first):
     m = nn.Linear(1, 1, bias=False)
     with dlc.no_grad():
         m.weight.fill_(2.0)
     compiled = dlc.compile(m)
-    for _ in range(2):
-        assert float(compiled(dlc.ones(1, 1))) == 2.0
-        hook = m.register_forward_hook(lambda module, inputs, output: output + 100)
-        assert float(compiled(dlc.ones(1, 1))) == 102.0
-        hook.remove()
-        assert float(compiled(dlc.ones(1, 1))) == 2.0
+    for _ in range(3):
+        for hooked in (hooked_first, not hooked_first):
+            hook = m.register_forward_hook(lambda module, inputs, output: output + 100) if hooked else None
+            for _ in range(2):
+                assert float(compiled(dlc.ones(1, 1))) == (102.0 if hooked else 2.0)
+            if hook:
+                hook.remove()
 
 
 def test_P13_gradient_hook_added_and_removed():
@@ -177,7 +187,7 @@ def test_P13_gradient_hook_added_and_removed():
         return g
 
     compiled = dlc.compile(f)
-    for _ in range(2):
+    for _ in range(3):
         assert float(compiled(dlc.ones(1))) == 3.0
         hook = w.register_hook(lambda g: g * 10)
         assert float(compiled(dlc.ones(1))) == 30.0
