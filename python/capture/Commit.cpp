@@ -1,6 +1,7 @@
 // The end of a program: results and fresh objects first (a failure there changes nothing), then the effects in program
 // order. An effect that raises ends the call with its error, as in Python. What effects drop is let go afterwards.
 #include "python/capture/Code.h"
+#include "python/capture/Compat.h"
 
 namespace dlc::py::replay {
 namespace {
@@ -53,7 +54,8 @@ PyObject *Committer::sequence(PyObject *type, const std::vector<Reg> &regs) {
   if (t == &PyFrozenSet_Type)
     return PyFrozenSet_New(items.get());
   // A struct sequence makes itself; a tuple subclass (namedtuple) is made as tuple.__new__ does.
-  if (!PyType_IsSubtype(t, &PyTuple_Type) || PyDict_GetItemString(t->tp_dict, "n_sequence_fields"))
+  static PyObject *const fields = PyUnicode_InternFromString("n_sequence_fields");
+  if (!PyType_IsSubtype(t, &PyTuple_Type) || compat::typeLookup(t, fields))
     return PyObject_CallOneArg(type, items.get());
   Obj args = Obj::check(PyTuple_Pack(1, items.get()));
   return PyTuple_Type.tp_new(t, args.get(), nullptr);
@@ -73,12 +75,21 @@ PyObject *Committer::dict(PyObject *type, const std::vector<Reg> &regs) {
 }
 
 bool setAll(PyObject *o, PyObject *names, const std::vector<PyObject *> &values) {
-  if (values.empty())
-    return true;
-  Obj dict = Obj::check(PyObject_GenericGetDict(o, nullptr));
-  for (size_t k = 0; k < values.size(); ++k)
-    if (PyDict_SetItem(dict.get(), PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(k)), values[k]) < 0)
+  Obj dict;
+  for (size_t k = 0; k < values.size(); ++k) {
+    PyObject *name = PyTuple_GET_ITEM(names, static_cast<Py_ssize_t>(k));
+    bool text = PyUnicode_CheckExact(name);
+    PyObject *onClass = text ? compat::typeLookup(Py_TYPE(o), name) : nullptr;
+    if (text && (!onClass || !Py_TYPE(onClass)->tp_descr_set)) { // needs no dictionary where objects can do without
+      if (PyObject_GenericSetAttr(o, name, values[k]) < 0)
+        return false;
+      continue;
+    }
+    if (!dict)
+      dict = Obj::check(PyObject_GenericGetDict(o, nullptr));
+    if (PyDict_SetItem(dict.get(), name, values[k]) < 0)
       return false;
+  }
   return true;
 }
 
@@ -229,8 +240,10 @@ bool Committer::setAttr(const Step &s) {
     f_.owned.push_back(old);
   else
     PyErr_Clear();
-  // Tensors have a way of their own to store attributes, which is C too.
-  setattrofunc set = isTensor(o) ? tensorType->tp_setattro : PyObject_GenericSetAttr;
+  // Tensors and classes have ways of their own to store attributes, which are C too.
+  setattrofunc set = isTensor(o)       ? tensorType->tp_setattro
+                     : PyType_Check(o) ? PyType_Type.tp_setattro
+                                       : PyObject_GenericSetAttr;
   return set(o, s.key, obj(s.b)) == 0;
 }
 

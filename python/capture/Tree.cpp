@@ -159,6 +159,7 @@ ReplayResult Tree::run(PyObject *callee, PyObject *const *args, Py_ssize_t nargs
   if (!root) {
     ++st.stats.misses;
     st.failed.clear();
+    st.missText = "no program for this number of arguments";
     return {ReplayResult::Kind::Miss};
   }
   FrameLease lease(st.frames, *code.get());
@@ -265,10 +266,14 @@ void Tree::insert(Path path) {
                                   "dropped from now on: ", most, " keeps changing"));
     }
   }
+  if (logEnabled("guards"))
+    for (const InstrPtr &i : program->body)
+      if (isGuard(i->op))
+        logLine("guards", str(text(*i), i->loc ? "  # " : "", locText(i->loc)));
   CodeRef old = st.code, fresh = assemble(std::move(all));
   st.missText = lastMiss();
   st.failed.clear();
-  st.failedCode = CodeRef();
+  CodeRef failed = std::exchange(st.failedCode, CodeRef()); // dropped when all is in order again
   st.code = fresh;
   st.stats.paths = static_cast<int64_t>(fresh->programs.size());
 }
@@ -297,7 +302,7 @@ std::vector<std::string> Tree::failedSources() const {
 
 std::string Tree::lastMiss() const {
   if (state_->failed.empty())
-    return state_->missText.empty() ? "no program for this number of arguments" : state_->missText;
+    return state_->missText;
   const Instr &i = *state_->failed.back().instr;
   std::string where = locText(i.loc);
   return text(i) + (where.empty() ? "" : " (" + where + ")");

@@ -332,8 +332,22 @@ TEST_F(ReplayCommit, StoresOfEveryKind) {
             1);
 }
 
+TEST_F(ReplayCommit, AStoreToAClassIsSeenByItsInstances) {
+  exec("class C: n = 0\nc = C()\ndef get(): return c.n\nfor k in range(100): get()");
+  Writer w;
+  Reg a = w.arg(0);
+  Instr &set = w.commit(Do::SetAttr, kNoReg, w.constant(eval("C")));
+  set.key = name("n");
+  set.b = a;
+  w.ret(a);
+  tree.insert(std::move(w.path));
+  call(tree, {name("v").get()});
+  EXPECT_STREQ(PyUnicode_AsUTF8(eval("get()").get()), "v");
+}
+
 TEST_F(ReplayCommit, ResultsOfEveryKind) {
-  exec("import collections\nP = collections.namedtuple('P', 'x y')\nclass C: pass\ndef code(u=1): return u");
+  exec("import collections\nP = collections.namedtuple('P', 'x y')\nclass C:\n  prop = property(lambda s: 9)\ndef "
+       "code(u=1): return u");
   Writer w;
   Reg a = w.arg(0);
   auto make = [&](Do op, const char *object, std::vector<Reg> regs, const char *key = nullptr) {
@@ -349,7 +363,7 @@ TEST_F(ReplayCommit, ResultsOfEveryKind) {
   Reg list = make(Do::MakeSequence, "list", {a, k}), pair = make(Do::MakeSequence, "P", {a, list});
   Reg set = make(Do::MakeSequence, "set", {k}), frozen = make(Do::MakeSequence, "frozenset", {k});
   Reg dict = make(Do::MakeDict, "dict", {k, pair}), od = make(Do::MakeDict, "collections.OrderedDict", {k, a, a, k});
-  Reg obj = make(Do::MakeObject, "C", {a}, "('attr',)");
+  Reg obj = make(Do::MakeObject, "C", {a, a}, "('attr', 'prop')");
   Reg fn = make(Do::MakeFunction, "code.__code__", {glob, fname, defaults, none, none, none});
   Reg slice = make(Do::MakeSlice, nullptr, {none, k, none}), textReg = make(Do::MakeText, nullptr, {k, k});
   Reg size = make(Do::MakeSequence, "C.Size if hasattr(C, 'Size') else tuple", {});
@@ -363,7 +377,8 @@ TEST_F(ReplayCommit, ResultsOfEveryKind) {
   exec("l, p, s, fs, d, od, o, f, sl, t, sz, cy = r\n"
        "assert l == ['v', 'k'] and p == ('v', l) and type(p) is P and p.y is l\n"
        "assert s == {'k'} and type(fs) is frozenset and d == {'k': p} and list(od) == ['k', 'v']\n"
-       "assert type(od) is collections.OrderedDict and o.attr == 'v' and type(o) is C\n"
+       "assert type(od) is collections.OrderedDict and o.attr == 'v' and type(o) is C and o.prop == 9 and o.__dict__ "
+       "== {'attr': 'v', 'prop': 'v'}\n"
        "assert f() == 5 and f.__name__ == 'made' and sl == slice(None, 'k', None) and t == 'kk'\n"
        "assert cy[0] is cy and cy[1] == 'v'\n");
 }
