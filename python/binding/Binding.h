@@ -84,6 +84,10 @@ void requireCpu(PyObject *o, const char *op);
 bool toNumber(PyObject *o, Number &out);
 /// An int, an object with __index__, or a 0-d integer tensor; returns false if it is none. Throws on overflow.
 bool toInt(PyObject *o, int64_t &out);
+/// An int as a size, stride or index: a symbolic one keeps its expression.
+bool toDim(PyObject *o, Dim &out);
+/// Called before Python sees the value of a tensor: a capture session must know.
+void noteValueRead();
 int64_t requireInt(PyObject *o, const char *op, const char *param);
 /// A list or tuple of ints, or a Size; returns false if it is none.
 bool toInts(PyObject *o, Sizes &out);

@@ -10,9 +10,9 @@ Tensor sliceOf(const Tensor &t, int64_t dim, std::optional<Dim> start, std::opti
   static const OpInfo &op = opNamed("slice");
   return call(op, A::of(t), A::ofInt(dim), A::ofDim(start), A::ofDim(end), A::ofDim(Dim(step)));
 }
-Tensor selectOf(const Tensor &t, int64_t dim, int64_t index) {
+Tensor selectOf(const Tensor &t, int64_t dim, Dim index) {
   static const OpInfo &op = opNamed("select");
-  return call(op, A::of(t), A::ofInt(dim), A::ofDim(Dim(index)));
+  return call(op, A::of(t), A::ofInt(dim), A::ofDim(index));
 }
 Tensor unsqueezeOf(const Tensor &t, int64_t dim) {
   static const OpInfo &op = opNamed("unsqueeze");
@@ -22,10 +22,10 @@ Tensor unsqueezeOf(const Tensor &t, int64_t dim) {
 std::optional<Dim> bound(PyObject *o) {
   if (o == Py_None)
     return std::nullopt;
-  int64_t v;
-  DLC_REQUIRE(toInt(o, v), Type, "slice indices must be integers or None or have an __index__ method, not ",
+  Dim v;
+  DLC_REQUIRE(toDim(o, v), Type, "slice indices must be integers or None or have an __index__ method, not ",
               Py_TYPE(o)->tp_name);
-  return Dim(v);
+  return v;
 }
 
 /// The subscript taken apart: a view by the basic items, and the tensors of the advanced ones by its dimensions.
@@ -64,6 +64,7 @@ void addTensor(Subscript &s, const Tensor &t) {
   if (t.dtype() == DType::Bool || t.dtype() == DType::U8) {
     addMask(s, castTo(t, DType::Bool));
   } else if (t.dim() == 0) {
+    noteValueRead();
     s.view = selectOf(s.view, s.at, t.item().toInt());
     s.changed = true;
   } else {
@@ -81,7 +82,8 @@ int64_t consumes(PyObject *item) {
 }
 
 void addItem(Subscript &s, PyObject *item, int64_t total) {
-  int64_t dim = s.at, v;
+  int64_t dim = s.at;
+  Dim v;
   if (item == Py_None) {
     s.view = unsqueezeOf(s.view, dim);
     s.changed = true;
@@ -107,7 +109,7 @@ void addItem(Subscript &s, PyObject *item, int64_t total) {
       t = castTo(t, DType::I64); // an empty list
     addTensor(s, t);
   } else {
-    DLC_REQUIRE(toInt(item, v), Index, "a tensor cannot be indexed by ", Py_TYPE(item)->tp_name,
+    DLC_REQUIRE(toDim(item, v), Index, "a tensor cannot be indexed by ", Py_TYPE(item)->tp_name,
                 "\nuse ints, slices, None, ..., lists, and integer or bool tensors");
     s.view = selectOf(s.view, dim, v);
     s.changed = true;

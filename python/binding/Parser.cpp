@@ -118,6 +118,24 @@ bool readInts(PyObject *o, const PyParam &p, Sizes &out) {
   return true;
 }
 
+/// Sizes; one int stands for all of a fixed number.
+bool readDims(PyObject *o, const PyParam &p, Dims &out) {
+  Dim v;
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+      if (!toDim(PySequence_Fast_GET_ITEM(o, i), v))
+        return false;
+      out.push_back(v);
+    }
+    return true;
+  }
+  if (PyBool_Check(o) || !toDim(o, v))
+    return false;
+  for (uint8_t k = 0; k < std::max<uint8_t>(p.fixed, 1); ++k)
+    out.push_back(v);
+  return true;
+}
+
 bool inChoices(Str s, const char *choices) {
   for (const char *c = choices; *c;) {
     const char *end = std::strchr(c, '|');
@@ -134,6 +152,7 @@ bool readNumber(PyObject *o, Number &out) {
     return true;
   if (!isTensor(o) || tensorOf(o).dim() != 0)
     return false;
+  noteValueRead();
   out = tensorOf(o).item();
   return true;
 }
@@ -181,23 +200,17 @@ bool readArg(const PyParam &p, PyObject *o, bool numberSelf, ArgFrame &frame, si
       return frame.set(i, A()), true;
     [[fallthrough]];
   case ParamKind::SymInt: {
-    int64_t v;
-    return readInt(o, v) && (frame.set(i, A::ofDim(Dim(v))), true);
+    Dim v;
+    return !PyBool_Check(o) && toDim(o, v) && (frame.set(i, A::ofDim(v)), true);
   }
   case ParamKind::SymIntsOpt:
     if (o == Py_None)
       return frame.set(i, A()), true;
     [[fallthrough]];
   case ParamKind::SymInts: {
-    Sizes ints;
-    int64_t single;
-    if (!readInts(o, p, ints)) {
-      if (!readInt(o, single))
-        return false;
-      ints = Sizes{single};
-    }
     Dims &dims = frame.newDims();
-    dims.append(ints.begin(), ints.end());
+    if (!readDims(o, p, dims))
+      return false;
     return frame.set(i, A::ofDims(Span<const Dim>(dims.data(), dims.size()))), true;
   }
   case ParamKind::IntListOpt:

@@ -147,12 +147,16 @@ PyObject *getVersion(PyObject *self, void *) { return PyLong_FromUnsignedLong(te
 // --- values
 
 PyObject *item(PyObject *self, PyObject *) {
-  return guarded([&] { return wrap(tensorOf(self).item()); });
+  return guarded([&] {
+    noteValueRead();
+    return wrap(tensorOf(self).item());
+  });
 }
 Number oneValue(PyObject *self, const char *what) {
   const Tensor &t = tensorOf(self);
   DLC_REQUIRE(t.numel() == 1, Runtime, what, ": the value of a tensor of sizes ", listStr(t.sizes()),
               " is ambiguous or not a number: it has ", t.numel(), " elements\nuse any(), all() or index one element");
+  noteValueRead();
   return t.item();
 }
 int tensorBool(PyObject *self) {
@@ -172,6 +176,7 @@ PyObject *tensorIndex(PyObject *self) {
     const Tensor &t = tensorOf(self);
     DLC_REQUIRE(t.numel() == 1 && isIntegral(t.dtype()), Type,
                 "only integer tensors of one element can be used as an index, not ", describe(t));
+    noteValueRead();
     return PyLong_FromLongLong(t.item().toInt());
   });
 }
@@ -195,6 +200,7 @@ PyObject *listOf(const Tensor &t, int64_t d, const char *p) {
   return list.release();
 }
 PyObject *tolist(PyObject *self, PyObject *) {
+  noteValueRead();
   return guarded([&] { return listOf(tensorOf(self), 0, static_cast<const char *>(tensorOf(self).data())); });
 }
 

@@ -1,5 +1,6 @@
 // Conversions of plain Python values, reading the arguments of hand-written functions, and errors.
 #include "python/binding/Binding.h"
+#include "python/capture/Numbers.h"
 #include "runtime/core/ThreadPool.h"
 #include <cstring>
 #include <frameobject.h>
@@ -7,6 +8,10 @@
 namespace dlc::py {
 
 bool toNumber(PyObject *o, Number &out) {
+  if (isSymbolic(o)) {
+    out = numberOf(o);
+    return true;
+  }
   if (PyFloat_Check(o)) { // NumPy's float64 is a subclass
     out = Number(PyFloat_AS_DOUBLE(o));
     return true;
@@ -48,6 +53,11 @@ bool toNumber(PyObject *o, Number &out) {
 }
 
 bool toInt(PyObject *o, int64_t &out) {
+  Dim d;
+  if (Py_TYPE(o) == symbolicIntType && dimOf(o, d)) { // whoever wants an int decides by it
+    out = d.concretize();
+    return true;
+  }
   if (PyLong_Check(o)) { // bool too, as in PyTorch
     int overflow;
     out = PyLong_AsLongLongAndOverflow(o, &overflow);
@@ -58,6 +68,7 @@ bool toInt(PyObject *o, int64_t &out) {
     const Tensor &t = tensorOf(o);
     if (t.dim() != 0 || categoryOf(t.dtype()) != Category::Int)
       return false;
+    noteValueRead();
     out = t.item().toInt();
     return true;
   }
@@ -65,6 +76,16 @@ bool toInt(PyObject *o, int64_t &out) {
     return false;
   Obj index = Obj::check(PyNumber_Index(o));
   return toInt(index.get(), out);
+}
+
+bool toDim(PyObject *o, Dim &out) {
+  int64_t v;
+  if (Py_TYPE(o) == symbolicIntType)
+    return dimOf(o, out);
+  if (!toInt(o, v))
+    return false;
+  out = Dim(v);
+  return true;
 }
 
 int64_t requireInt(PyObject *o, const char *op, const char *param) {

@@ -233,7 +233,7 @@ Obj compare(Session &s, int op, PyObject *a, PyObject *b) {
   if (isTensor(a) || isTensor(b)) {
     PyObject *other = isTensor(a) ? b : a;
     if (isTensor(other) || isPlainlyComparable(other))
-      return Obj::check(PyObject_RichCompare(operand(s, a).get(), operand(s, b).get(), kRich[op]));
+      return Obj::check(PyObject_RichCompare(a, b, kRich[op]));
     return userCompare(s, op, a, b);
   }
   if (isPlainlyComparable(a) && isPlainlyComparable(b)) {
@@ -250,6 +250,7 @@ bool truth(Session &s, PyObject *o) {
   if (o == Py_True || o == Py_False || o == Py_None)
     return o == Py_True;
   auto plain = [&](PyObject *of) {
+    ReadsValue reading(s);
     int r = PyObject_IsTrue(of);
     if (r < 0)
       throw PythonError{};

@@ -231,7 +231,7 @@ Obj reversedOf(Session &s, const CCall &c) {
     s.dictKeys(o);
   else if (PyRange_Check(o))
     iterate(s, o);
-  else if (!isDictView(o))
+  else if (!isDictView(o) && s.isKnown(o))
     notKnown(s, str("reversed() of a ", Py_TYPE(o)->tp_name));
   return c.plain();
 }

@@ -269,6 +269,12 @@ PyMethodDef positional(const char *name, PositionalFn fn) {
 
 } // namespace
 
+void noteValueRead() {
+  Session *s = Session::current();
+  if (s && s->reads == 0)
+    s->fail("the value of a tensor is read by C code");
+}
+
 PyObject *hookDict() { return hooks; }
 
 void initHooks(PyObject *module) {

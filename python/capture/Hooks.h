@@ -80,7 +80,8 @@ Obj plainUnary(int op, PyObject *a);
 Obj plainCompare(int op, PyObject *a, PyObject *b);
 enum BinaryOp { kAdd, kSub, kMult, kMatMult, kDiv, kFloorDiv, kMod, kPow, kLShift, kRShift, kBitOr, kBitXor, kBitAnd };
 enum CompareOp { kEq, kNotEq, kLt, kLtE, kGt, kGtE, kIs, kIsNot, kIn, kNotIn };
-/// Register of nums for a plain or symbolic number.
+/// A plain or symbolic number as one of the replay program, and its register of nums.
+NumberNode *numberNode(Session &s, PyObject *o);
 Reg numberReg(Session &s, PyObject *o);
 /// Guards whether two objects are one.
 bool sameObject(Session &s, PyObject *a, PyObject *b);
@@ -125,6 +126,17 @@ public:
   explicit Unobserved(Session &s) : s_(s) { ++s_.depth; }
   ~Unobserved() { --s_.depth; }
   Unobserved(const Unobserved &) = delete;
+
+private:
+  Session &s_;
+};
+
+/// The value of a tensor is read while in scope, and the session will be told.
+class ReadsValue {
+public:
+  explicit ReadsValue(Session &s) : s_(s) { ++s_.reads; }
+  ~ReadsValue() { --s_.reads; }
+  ReadsValue(const ReadsValue &) = delete;
 
 private:
   Session &s_;

@@ -43,16 +43,17 @@ void readIndexTensor(Session &s, PyObject *o) {
   if (!isTensor(o) || tensorOf(o).dim() != 0 || categoryOf(tensorOf(o).dtype()) != Category::Int ||
       tensorOf(o).dtype() == DType::U8)
     return;
+  ReadsValue reading(s);
   Obj number = Obj::check(PyNumber_Index(o));
   Obj seen = s.readNumber(tensorOf(o), number.get());
   s.concretize(seen.get());
 }
 
-/// The subscript of a tensor with all that is in it read.
-Obj tensorKey(Session &s, PyObject *key) {
+/// Everything in the subscript of a tensor is read.
+void readTensorKey(Session &s, PyObject *key) {
   if (PyTuple_Check(key) || PyList_Check(key)) {
     if (!s.readDeep(key))
-      return plainKey(s, key);
+      return;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(key); ++i)
       readIndexTensor(s, PySequence_Fast_GET_ITEM(key, i));
   } else if (isTensor(key)) {
@@ -60,14 +61,15 @@ Obj tensorKey(Session &s, PyObject *key) {
   } else if (!Session::isScalar(key) && !isSymbolic(key) && !PySlice_Check(key) && !PyRange_Check(key)) {
     s.fail(str("a tensor is indexed by an object of type ", Py_TYPE(key)->tp_name));
   }
-  return plainKey(s, key);
 }
 
 /// True if `key` is an int (after tensors and symbols became numbers).
 bool integerKey(Session &s, Obj &key) {
   readIndexTensor(s, key.get());
-  if (isTensor(key.get()))
+  if (isTensor(key.get())) {
+    ReadsValue reading(s);
     key = Obj::check(PyNumber_Index(key.get()));
+  }
   if (PyLong_Check(key.get()))
     return true;
   if (!PySlice_Check(key.get()) && !Session::isScalar(key.get()))
@@ -192,8 +194,11 @@ Obj getBaseItem(Session &s, PyObject *o, PyObject *key) {
 Obj getItem(Session &s, PyObject *o, PyObject *key) {
   if (s.failed())
     return Obj::check(PyObject_GetItem(o, plainNumber(key).get()));
-  if (isTensor(o) && Py_TYPE(o)->tp_as_mapping->mp_subscript == tensorType->tp_as_mapping->mp_subscript)
-    return Obj::check(PyObject_GetItem(o, tensorKey(s, key).get()));
+  if (isTensor(o) && Py_TYPE(o)->tp_as_mapping->mp_subscript == tensorType->tp_as_mapping->mp_subscript) {
+    readTensorKey(s, key);
+    ReadsValue reading(s);
+    return Obj::check(PyObject_GetItem(o, key));
+  }
   if (isListLike(o) || isTupleLike(o))
     return sequenceItem(s, o, key);
   if (isDictLike(o))
@@ -215,12 +220,13 @@ Obj getItem(Session &s, PyObject *o, PyObject *key) {
 namespace {
 
 void setTensorItem(Session &s, PyObject *o, PyObject *key, PyObject *value) {
-  Obj plain = tensorKey(s, key);
+  readTensorKey(s, key);
   if (PyTuple_Check(value) || PyList_Check(value))
     s.readDeep(value);
   else if (!isTensor(value) && !Session::isScalar(value) && !isSymbolic(value))
     s.fail(str("an object of type ", Py_TYPE(value)->tp_name, " is stored in a tensor"));
-  check(PyObject_SetItem(o, plain.get(), plainKey(s, value).get()));
+  ReadsValue reading(s);
+  check(PyObject_SetItem(o, key, value));
 }
 
 PyObject *wrapperOf(PyTypeObject *type, const char *name) {

@@ -221,6 +221,12 @@ Obj consumable(Session &s, PyObject *o) {
     s.readAll(o);
     return Obj::borrow(o);
   }
+  if (isTensor(o)) { // rows, whoever iterates
+    Obj sizes = s.symbolicSizes(tensorOf(o));
+    if (sizes && PyTuple_GET_SIZE(sizes.get()))
+      s.concretize(PyTuple_GET_ITEM(sizes.get(), 0));
+    return Obj::borrow(o);
+  }
   if (isDictLike(o) && s.isKnown(o))
     return s.dictKeys(o);
   if (isDictLike(o))

@@ -94,12 +94,9 @@ Obj callInput(Session &s, const CCall &c) {
 }
 
 Obj callOp(Session &s, const CCall &c) {
-  ArgList list(c.args);
-  for (Py_ssize_t i = 0; i < c.args.total(); ++i) {
+  for (Py_ssize_t i = 0; i < c.args.total(); ++i)
     readOperand(s, c.args.v[i]);
-    list.set(i, kOpsTakeSymbols ? Obj::borrow(c.args.v[i]) : concretizeDeep(s, c.args.v[i], true));
-  }
-  return c.plain(list.given());
+  return c.plain();
 }
 
 /// Calls back: callables go through the session, iterables are read.

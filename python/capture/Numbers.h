@@ -12,6 +12,7 @@ namespace dlc::py {
 struct NumberNode {
   int32_t num;  ///< register of nums
   Number value; ///< in this call; its ref() names the node
+  Dim dim = 0;  ///< of an int: its expression
   double plain() const {
     int64_t bits = value.rawBits(); // not toDouble(): that counts as looking at it
     double d;
@@ -30,6 +31,8 @@ bool dimOf(PyObject *o, Dim &out);
 /// A symbolic float of a node that lives as long as the session.
 Obj wrapNumberNode(NumberNode *node);
 NumberNode *numberNodeOf(PyObject *o); ///< null unless a symbolic float
+/// A symbolic number as the operand of an op.
+Number numberOf(PyObject *o);
 /// The plain int or float.
 Obj plainNumber(PyObject *o);
 

@@ -18,6 +18,7 @@ PyObject *keyword(const CCall &c, const char *name) {
 
 /// The one element of a tensor as Python sees it.
 Obj readElement(Session &s, PyObject *tensor) {
+  ReadsValue reading(s);
   Obj plain = Obj::check(PyObject_CallMethodNoArgs(tensor, DLC_NAME("item")));
   return s.readNumber(tensorOf(tensor), plain.get());
 }
@@ -48,6 +49,7 @@ Obj newInt(Session &s, const CCall &c) {
   if (Py_TYPE(o) == symbolicIntType)
     return Obj::borrow(o);
   if (isTensor(o)) {
+    ReadsValue reading(s);
     Obj plain = c.plain(); // errors first
     if (isIntegral(tensorOf(o).dtype()) && tensorOf(o).dtype() != DType::Bool)
       return s.readNumber(tensorOf(o), plain.get());
@@ -67,6 +69,7 @@ Obj newFloat(Session &s, const CCall &c) {
   if (isSymbolic(o))
     return symbolicFloat(s, o);
   if (isTensor(o)) {
+    ReadsValue reading(s);
     Obj plain = c.plain(), seen = readElement(s, o);
     return isSymbolic(seen.get()) ? symbolicFloat(s, seen.get()) : plain;
   }

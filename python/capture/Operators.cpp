@@ -107,7 +107,7 @@ Obj observedBinary(Session &s, BinaryFn fn, int op, PyObject *a, PyObject *b) {
     s.fail(str("the operator ", kBinary[op].sign, " of ", Py_TYPE(a)->tp_name, " and ", Py_TYPE(b)->tp_name,
                " is not known to be replayable"));
   if (isTensor(a) || isTensor(b))
-    return Obj::check(fn(operand(s, a).get(), operand(s, b).get()));
+    return Obj::check(fn(a, b));
   Obj x = isSymbolic(a) ? s.concretize(a) : Obj::borrow(a), y = concretizeDeep(s, b, op == kMod && PyUnicode_Check(a));
   return Obj::check(fn(x.get(), y.get()));
 }
@@ -131,8 +131,6 @@ Obj changeContainer(Session &s, int op, PyObject *a, PyObject *b) {
 }
 
 } // namespace
-
-Obj operand(Session &s, PyObject *o) { return kOpsTakeSymbols || !isSymbolic(o) ? Obj::borrow(o) : s.concretize(o); }
 
 bool isDictView(PyObject *o) { return PyDictKeys_Check(o) || PyDictValues_Check(o) || PyDictItems_Check(o); }
 

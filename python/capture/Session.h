@@ -116,7 +116,7 @@ public:
   Obj concretize(PyObject *o);
   /// concretize() of all symbolic numbers inside nested fresh builtin containers (in place where mutable).
   bool containsSymbolic(PyObject *o) const;
-  NumberNode *newNumber(Instr op, double value);
+  NumberNode *newNumber(Instr op, Number value);
   /// Emits the facts that comparisons have collected since the last time.
   void drainFacts();
 
@@ -126,6 +126,8 @@ public:
   Reg cellReg(PyObject *cell) const;
   /// Set while a hook calls into C code that may call back into Python: reads there are not seen.
   int depth = 0;
+  /// Set while a hook reads the value of a tensor that it will tell about.
+  int reads = 0;
   /// Twins entered, by their function: {function, twin}.
   std::unordered_map<PyObject *, std::pair<Obj, Obj>> twins;
   /// Known instance dictionaries: whose they are.

@@ -361,17 +361,22 @@ void Session::numberRead(const void *ref) {
 
 // --- numbers
 
-NumberNode *Session::newNumber(Instr i, double value) {
+NumberNode *Session::newNumber(Instr i, Number value) {
   i.dst = s_->path.nums++;
   i.loc = markLoc();
   const void *ref = sessionRef(s_->numbers.size());
-  s_->numbers.push_back({i.dst, Number::symbolic(Number(value), ref)});
+  Dim dim = i.op == Do::NumDim ? static_cast<const DimValue &>(*i.data).dim : Dim(0);
+  s_->numbers.push_back({i.dst, Number::symbolic(value, ref), dim});
   s_->path.body.push_back(std::move(i));
   return &s_->numbers.back();
 }
 
 /// The program depends on the number's value from here on.
 void Session::pinNumber(const NumberNode &n) {
+  if (!n.value.isFloat()) {
+    n.dim.concretize();
+    return;
+  }
   Instr i;
   i.op = Do::NumIs;
   i.a = n.num;

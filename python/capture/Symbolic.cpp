@@ -113,18 +113,26 @@ Obj floatBinary(Session &s, int op, PyObject *a, PyObject *b) {
 
 bool isNumber(PyObject *o) { return PyLong_CheckExact(o) || PyFloat_CheckExact(o) || PyBool_Check(o) || isSymbolic(o); }
 
-Reg numberReg(Session &s, PyObject *o) {
+NumberNode *numberNode(Session &s, PyObject *o) {
   if (NumberNode *node = numberNodeOf(o))
-    return node->num;
+    return node;
   if (PyFloat_CheckExact(o))
-    return s.newNumber(instr(Do::NumFloat, s.constant(o)), PyFloat_AS_DOUBLE(o))->num;
+    return s.newNumber(instr(Do::NumFloat, s.constant(o)), PyFloat_AS_DOUBLE(o));
   auto data = std::make_shared<DimValue>();
   if (!intOf(o, data->dim))
     throw Error(ErrorKind::Overflow, "a number does not fit in 64 bits");
   Instr i = instr(Do::NumDim);
-  double value = static_cast<double>(data->dim.value());
+  Number value(data->dim.value());
   i.data = std::move(data);
-  return s.newNumber(std::move(i), value)->num;
+  return s.newNumber(std::move(i), value);
+}
+Reg numberReg(Session &s, PyObject *o) { return numberNode(s, o)->num; }
+
+Number numberOf(PyObject *o) {
+  if (Session *s = Session::current())
+    return numberNode(*s, o)->value;
+  Dim d;
+  return numberNodeOf(o) ? Number(PyFloat_AS_DOUBLE(o)) : (dimOf(o, d), Number(d.concretize()));
 }
 
 Obj symbolicBinary(Session &s, int op, PyObject *a, PyObject *b) {

@@ -4,10 +4,6 @@
 
 namespace dlc::py {
 
-/// Whether the argument parser of ops understands symbolic numbers.
-constexpr bool kOpsTakeSymbols = false;
-/// An operand of an op: plain unless ops take symbols.
-Obj operand(Session &s, PyObject *o);
 /// A copy with plain numbers, their values guarded; `o` itself if there is nothing symbolic. `inside`: also in fresh
 /// builtin containers.
 Obj concretizeDeep(Session &s, PyObject *o, bool inside);

@@ -13,7 +13,13 @@ The kinds:
 The other kinds are functions of their own in python/capture.
 """
 
+import builtins
 import importlib
+import importlib.util
+import sys
+
+# Packages that names of the table begin with.
+_ROOTS = sys.stdlib_module_names | {"dlc"}
 
 _PURE = """
 bin  bin(5)
@@ -207,11 +213,9 @@ binascii.crc32  binascii.crc32(b"abc")
 binascii.hexlify  binascii.hexlify(b"abc")
 _bisect.bisect_left  bisect.bisect_left([1, 3, 5], 3)
 _bisect.bisect_right  bisect.bisect_right([1, 3, 5], 3)
-sys.getrecursionlimit  sys.getrecursionlimit() > 0
-sys.intern  sys.intern("abc")
 dlc._C.is_grad_enabled  dlc.is_grad_enabled()
 dlc._C.get_default_dtype  dlc.get_default_dtype()
-dlc._C._is_compiling  dlc.compiler.is_compiling()
+dlc._C._is_compiling  dlc.compiler.is_compiling() in (True, False)
 dlc._C.promote_types  dlc.promote_types(dlc.float32, dlc.float64)
 dlc._C.can_cast  dlc.can_cast(dlc.int32, dlc.float32)
 dlc._C.finfo  dlc.finfo(dlc.float32).max
@@ -242,7 +246,6 @@ itertools.islice  list(itertools.islice([1, 2, 3], 1, None))
 itertools.pairwise  list(itertools.pairwise([1, 2, 3]))
 itertools.permutations  len(list(itertools.permutations([1, 2, 3])))
 itertools.product  list(itertools.product([1, 2], "ab"))
-itertools.repeat  list(itertools.repeat(x, 2)) == [x, x] or 1
 itertools.tee  list(itertools.tee([1, 2])[1])
 itertools.zip_longest  list(itertools.zip_longest([1, 2], [3]))
 """
@@ -251,6 +254,7 @@ _THROUGH = """
 super  super(Child, Child()).name()
 object  type(object()) is object
 slice  slice(1, 2, 3).stop
+itertools.repeat  list(itertools.repeat(x, 2))[1]
 staticmethod  staticmethod(len).__func__([1])
 classmethod  classmethod(len).__func__([1])
 property  property(len).fget([1])
@@ -271,12 +275,12 @@ list.reverse  done(lambda l: l.reverse(), [1, 2])
 set.add  done(lambda s: s.add(2), {1})
 set.clear  done(lambda s: s.clear(), {1})
 dict.clear  done(lambda d: d.clear(), {1: 2})
-collections.deque.append  done(lambda d: d.append(2), deque([1]))
-collections.deque.appendleft  done(lambda d: d.appendleft(2), deque([1]))
-collections.deque.clear  done(lambda d: d.clear(), deque([1]))
-collections.deque.insert  done(lambda d: d.insert(0, 3), deque([1]))
-collections.deque.rotate  done(lambda d: d.rotate(1), deque([1, 2]))
-collections.deque.reverse  done(lambda d: d.reverse(), deque([1, 2]))
+collections.deque.append  list(done(lambda d: d.append(2), deque([1])))
+collections.deque.appendleft  list(done(lambda d: d.appendleft(2), deque([1])))
+collections.deque.clear  list(done(lambda d: d.clear(), deque([1])))
+collections.deque.insert  list(done(lambda d: d.insert(0, 3), deque([1])))
+collections.deque.rotate  list(done(lambda d: d.rotate(1), deque([1, 2])))
+collections.deque.reverse  list(done(lambda d: d.reverse(), deque([1, 2])))
 collections.OrderedDict.move_to_end  done(lambda d: d.move_to_end("a"), OrderedDict(a=1, b=2))
 collections.OrderedDict.clear  done(lambda d: d.clear(), OrderedDict(a=1, b=2))
 """
@@ -287,8 +291,8 @@ set.update  done(lambda s: s.update([2]), {1})
 set.intersection_update  done(lambda s: s.intersection_update([2]), {1, 2})
 set.difference_update  done(lambda s: s.difference_update([2]), {1, 2})
 set.symmetric_difference_update  done(lambda s: s.symmetric_difference_update([2]), {1, 2})
-collections.deque.extend  done(lambda d: d.extend([2]), deque([1]))
-collections.deque.extendleft  done(lambda d: d.extendleft([2, 3]), deque([1]))
+collections.deque.extend  list(done(lambda d: d.extend([2]), deque([1])))
+collections.deque.extendleft  list(done(lambda d: d.extendleft([2, 3]), deque([1])))
 """
 
 _TAKES = """
@@ -300,7 +304,7 @@ dict.popitem  {1: 2}.popitem()
 collections.OrderedDict.popitem  OrderedDict(a=1).popitem()
 collections.deque.pop  deque([1, 2]).pop()
 collections.deque.popleft  deque([1, 2]).popleft()
-collections.deque.remove  done(lambda d: d.remove(1), deque([1, 2]))
+collections.deque.remove  list(done(lambda d: d.remove(1), deque([1, 2])))
 """
 
 _CALLS = """
@@ -480,19 +484,24 @@ def table():
 
 
 def resolve(name):
-    """The object of a dotted name: of a module, else of builtins."""
+    """The object of a dotted name: of builtins, or of a module."""
     parts = name.split(".")
-    for count in range(len(parts) - 1, 0, -1):
-        try:
-            found = importlib.import_module(".".join(parts[:count]))
-        except ImportError:
-            continue
-        break
-    else:
-        count, found = 0, importlib.import_module("builtins")
-    for part in parts[count:]:
+    found, rest = builtins, parts
+    if not hasattr(builtins, parts[0]):
+        # The longest beginning that is a module; nothing else is imported, whatever lies on the path.
+        modules = [".".join(parts[:count]) for count in range(len(parts) - 1, 0, -1)]
+        module = next(m for m in modules if m in sys.modules or m.split(".")[0] in _ROOTS and _is_module(m))
+        found, rest = importlib.import_module(module), parts[module.count(".") + 1 :]
+    for part in rest:
         found = vars(found)[part] if isinstance(found, type) and part in vars(found) else getattr(found, part)
-    return getattr(found, "__get__", None)(None, object) if isinstance(found, staticmethod) else found
+    return found.__get__(None, object) if isinstance(found, staticmethod) else found
+
+
+def _is_module(name):
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, AttributeError, ValueError):
+        return False
 
 
 def entries():
