@@ -76,6 +76,7 @@ private:
     std::string before = replayable(name) ? textOf(module_) : std::string();
     auto start = std::chrono::steady_clock::now();
     try {
+      DLC_CHECK(knobs().fault != name, "DLC_FAULT=", knobs().fault);
       body();
       if (logEnabled("compile_time"))
         logLine("compile_time",

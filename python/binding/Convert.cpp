@@ -28,7 +28,7 @@ void measure(PyObject *o, size_t depth, Layout &layout) {
       layout.sizes.push_back(len);
     DLC_REQUIRE(depth < layout.sizes.size() && layout.sizes[depth] == len, Value,
                 "tensor: expected a sequence of length ", depth < layout.sizes.size() ? layout.sizes[depth] : 0,
-                " at dim ", depth, ", not ", len);
+                " at dim ", depth, ", not ", len, "\nmake the lists of each level equally long");
     for (Py_ssize_t i = 0; i < len; ++i)
       measure(PySequence_Fast_GET_ITEM(fast.get(), i), depth + 1, layout);
     return;
@@ -36,7 +36,7 @@ void measure(PyObject *o, size_t depth, Layout &layout) {
   DLC_REQUIRE(toNumber(o, n), Type, "tensor: cannot make a tensor of ", Py_TYPE(o)->tp_name,
               "\ngive numbers, nested lists or arrays");
   DLC_REQUIRE(depth == layout.sizes.size(), Value, "tensor: expected a sequence of length ", layout.sizes[depth],
-              " at dim ", depth, ", not a number");
+              " at dim ", depth, ", not a number\nmake the lists of each level equally long");
   layout.any = true;
   layout.category = std::max(layout.category, n.category());
 }

@@ -167,6 +167,9 @@ PyObject *setKnob(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject 
   });
 }
 
+/// " (file.py:12)" of the nearest frame outside of the package.
+PyObject *userLocationFn(PyObject *, PyObject *) { return PyUnicode_FromString(userLocation().c_str()); }
+
 PyMethodDef functions[] = {
     {"manual_seed", manualSeed, METH_O, "Starts the default generator's stream of `seed`."},
     {"initial_seed", initialSeed, METH_NOARGS, "The seed of the default generator."},
@@ -177,6 +180,7 @@ PyMethodDef functions[] = {
     {"memory_stats", stats, METH_NOARGS, "Byte and call counts of the caching allocator."},
     {"reset_peak_memory_stats", resetPeak, METH_NOARGS, "Makes the current allocation the peak."},
     {"empty_cache", emptyCacheFn, METH_NOARGS, "Returns cached memory to the system."},
+    {"_user_location", userLocationFn, METH_NOARGS, nullptr},
     {"_get_knobs", getKnobs, METH_NOARGS, nullptr},
     fastMethod("_set_knob", setKnob, nullptr),
     fastMethod("result_type", resultTypeFn, "The dtype of arithmetic between two operands."),

@@ -503,7 +503,7 @@ const BoundOverload *parseCall(const BoundFunction &fn, Spelling spelling, const
   std::string message = fn.numOverloads == 1
                             ? explain(*fn.table, spelling, call, why)
                             : str(fn.table->name, "(): no signature fits the arguments ", describeCall(call));
-  message += "\nsignatures:";
+  message += "\ncall:";
   for (int k = 0; k < fn.numOverloads; ++k)
     message += str("\n  ", fn.overloads[k].table->schema);
   throw Error(ErrorKind::Type, message);

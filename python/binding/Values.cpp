@@ -2,6 +2,7 @@
 #include "python/binding/Binding.h"
 #include "python/capture/Numbers.h"
 #include "runtime/core/ThreadPool.h"
+#include <algorithm>
 #include <cstring>
 #include <frameobject.h>
 
@@ -90,7 +91,8 @@ bool toDim(PyObject *o, Dim &out) {
 
 int64_t requireInt(PyObject *o, const char *op, const char *param) {
   int64_t v;
-  DLC_REQUIRE(toInt(o, v), Type, op, ": `", param, "` must be an int, not ", Py_TYPE(o)->tp_name);
+  DLC_REQUIRE(toInt(o, v), Type, op, ": `", param, "` must be an int, not ", Py_TYPE(o)->tp_name,
+              "\ngive a whole number");
   return v;
 }
 
@@ -231,9 +233,19 @@ std::string userLocation() {
   return "";
 }
 
+/// Whether the first line ends with " (file:line)".
+static bool hasLocation(const std::string &text) {
+  std::string first = text.substr(0, text.find('\n'));
+  size_t open = first.rfind(" ("), colon = first.rfind(':');
+  return !first.empty() && first.back() == ')' && open != std::string::npos && colon != std::string::npos &&
+         open < colon && colon + 2 < first.size() &&
+         std::all_of(first.begin() + colon + 1, first.end() - 1, [](char c) { return c >= '0' && c <= '9'; });
+}
+
 void setPythonError(const Error &e) {
   std::string text = e.what();
-  text.insert(std::min(text.find('\n'), text.size()), userLocation());
+  if (!hasLocation(text)) // errors of recorded ops bring the op's own place along
+    text.insert(std::min(text.find('\n'), text.size()), userLocation());
   PyErr_SetString(exceptionClass(e.kind()), text.c_str());
 }
 

@@ -2,6 +2,7 @@
 
 from dlc import _C, _functions, _printing
 from dlc._C import Tensor
+from dlc._errors import error
 
 
 def _repr(self, *, tensor_contents=None):
@@ -87,7 +88,11 @@ def new_tensor(self, data, dtype=None, device=None, requires_grad=False):
 def _mT(self):
     """The last two dimensions swapped."""
     if self.dim() < 2:
-        raise RuntimeError(f"mT: a tensor of at least 2 dimensions is needed, not {list(self.shape)}")
+        raise error(
+            RuntimeError,
+            f"mT: a tensor of at least 2 dimensions is needed, not one of sizes {list(self.shape)}",
+            "use unsqueeze() to add one",
+        )
     return self.transpose(-2, -1)
 
 

@@ -42,13 +42,14 @@ struct Limit {
   int64_t low = 0, high = 0;
 };
 const std::vector<Limit> &limits() {
-  static const auto *all = new std::vector<Limit>{{"mode", {"eager", "interpret", "no_fuse", "full"}},
-                                                  {"gemmIsa", {"", "avx2"}},
-                                                  {"fault", {"", "compile", "run"}},
-                                                  {"fusionFuel", {}, -1, int64_t(1) << 40},
-                                                  {"cacheLimitMb", {}, 0, int64_t(1) << 40},
-                                                  {"compileThreads", {}, 0, 256},
-                                                  {"numThreads", {}, 0, 256}};
+  static const auto *all = new std::vector<Limit>{
+      {"mode", {"eager", "interpret", "no_fuse", "full"}},
+      {"gemmIsa", {"", "avx2"}},
+      {"fault", {"", "compile", "run", "captured", "simplified", "fused", "scheduled", "binary"}},
+      {"fusionFuel", {}, -1, int64_t(1) << 40},
+      {"cacheLimitMb", {}, 0, int64_t(1) << 40},
+      {"compileThreads", {}, 0, 256},
+      {"numThreads", {}, 0, 256}};
   return *all;
 }
 

@@ -22,7 +22,7 @@ namespace dlc {
   X(audit, int64_t, 0, "DLC_AUDIT", "run Python at each n-th replayed call and compare (0: never)")                    \
   X(verboseErrors, bool, false, "DLC_VERBOSE_ERRORS", "show the compiler's own stack in errors")                       \
   X(fault, std::string, "", "DLC_FAULT",                                                                               \
-    "for tests: fail on purpose in `compile` (of a graph) or `run` (of its code)")                                     \
+    "for tests: fail on purpose in `compile` (of a graph), `run` (of its code) or a phase of the compiler")            \
   X(plantBug, std::string, "", "DLC_PLANT_BUG", "for the fuzzer's own test: miscompile this op on purpose")
 
 /// The values read at first use. `knobs()` may be changed by tests and by dlc.config.

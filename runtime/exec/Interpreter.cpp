@@ -130,6 +130,14 @@ private:
   Generator rng_;
 };
 
+/// The message with " (file:line)" at the end of its first line: the statement that recorded the op, which is not
+/// where Python stands now.
+std::string located(std::string message, const std::string &place) {
+  if (!place.empty())
+    message.insert(std::min(message.find('\n'), message.size()), " (" + place.substr(place.rfind('/') + 1) + ")");
+  return message;
+}
+
 } // namespace
 
 void interpret(const Graph &g, Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols,
@@ -140,7 +148,11 @@ void interpret(const Graph &g, Span<const Tensor> inputs, Span<const Number> num
   try {
     Frame frame(g, inputs, numbers, symbols);
     for (size_t i = 0; i < g.nodes.size(); ++i)
-      frame.run(i);
+      try {
+        frame.run(i);
+      } catch (const Error &e) {
+        throw Error(e.kind(), located(e.what(), locText(g.nodes[i].loc)));
+      }
     std::vector<Tensor> results;
     for (const GraphOutput &o : g.outputs) {
       Sizes strides;

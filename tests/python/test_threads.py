@@ -274,7 +274,7 @@ def test_fork_with_threads_that_compile_and_run():
         k = 0
         while not stop.is_set():
             k += 1
-            dlc.compile(lambda x: (x * k + 1).exp().sum() * 3)(dlc.ones(k % 7 + 1))
+            dlc.compile(lambda x, k=k: (x * k + 1).exp().sum() * 3)(dlc.ones(k % 7 + 1))
 
     def run_on():
         while not stop.is_set():

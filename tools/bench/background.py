@@ -64,9 +64,9 @@ PROGRAMS = {
 }
 
 
-def timed(call):
+def timed(call, *args):
     start = time.perf_counter()
-    call()
+    call(*args)
     return time.perf_counter() - start
 
 
@@ -81,17 +81,17 @@ def measure(make):
 
     for _ in range(REPEAT):
         function, x = new()
-        rows["first"].append(timed(lambda: function(x)))
-        rows["eager"].append(min(timed(lambda: function(x)) for _ in range(5)))
+        rows["first"].append(timed(function, x))
+        rows["eager"].append(min(timed(function, x) for _ in range(5)))
         function, x = new()
         fast = dlc.compile(function, background=True)
-        rows["background"].append(timed(lambda: fast(x)))
-        rows["waiting"].append(timed(lambda: fast(x)))
+        rows["background"].append(timed(fast, x))
+        rows["waiting"].append(timed(fast, x))
         dlc.compiler.wait_for_background()
         fast(x)
-        rows["compiled"].append(min(timed(lambda: fast(x)) for _ in range(5)))
+        rows["compiled"].append(min(timed(fast, x) for _ in range(5)))
         function, x = new()
-        rows["foreground"].append(timed(lambda: dlc.compile(function)(x)))
+        rows["foreground"].append(timed(dlc.compile(function), x))
     return {name: min(times) for name, times in rows.items()}
 
 

@@ -1,5 +1,6 @@
 """Layers without weights: activations, dropout, pooling, reshaping."""
 
+from dlc._errors import error
 from dlc.nn import functional as F
 from dlc.nn.module import Module
 
@@ -163,7 +164,11 @@ class Dropout(Module):
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
         if not 0 <= p <= 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+            raise error(
+                ValueError,
+                f"dropout probability has to be between 0 and 1, but got {p}",
+                "give the share of elements to drop",
+            )
         self.p = p
         self.inplace = inplace
 

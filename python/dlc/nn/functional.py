@@ -1,6 +1,7 @@
 """Functions of layers, activations and losses, under PyTorch's names: the ops of the table, and a few made of them."""
 
 from dlc import _C
+from dlc._errors import error as _error
 
 # Every op whose record says nn.functional.
 globals().update({name: value for name, value in vars(_C.nn_functional).items() if not name.startswith("_")})
@@ -39,7 +40,11 @@ def softmin(input, dim=None, _stacklevel=3, dtype=None):
 def dropout(input, p=0.5, training=True, inplace=False):
     """Sets elements to 0 with probability `p` and scales the others by 1 / (1 - p), in training."""
     if not 0.0 <= p <= 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        raise _error(
+            ValueError,
+            f"dropout probability has to be between 0 and 1, but got {p}",
+            "give the share of elements to drop",
+        )
     if not training or p == 0:
         return input
     result = _dropout(input, p, True)
@@ -116,6 +121,12 @@ def huber_loss(input, target, reduction="mean", delta=1.0):
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """The loss of probabilities against targets in [0, 1]."""
+    if input.shape != target.shape:
+        raise _error(
+            ValueError,
+            f"binary_cross_entropy: `target` of sizes {list(target.shape)} and `input` of sizes {list(input.shape)} differ",
+            "make them equal",
+        )
     return _C.nn_functional.binary_cross_entropy(
         input, target, weight, _legacy_reduction(size_average, reduce, reduction)
     )
@@ -174,7 +185,11 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """Normalises groups of channels to mean 0 and variance 1, then scales and shifts each channel."""
     n, channels = input.shape[:2]
     if channels % num_groups:
-        raise RuntimeError(f"group_norm: {channels} channels do not divide into {num_groups} groups")
+        raise _error(
+            RuntimeError,
+            f"group_norm: {channels} channels do not divide into {num_groups} groups",
+            "use a number of groups that divides the channels",
+        )
     grouped = input.reshape(n, num_groups, -1)
     out = _C.nn_functional.layer_norm(grouped, (grouped.shape[-1],), None, None, eps).reshape(input.shape)
     shape = [1, channels] + [1] * (input.dim() - 2)

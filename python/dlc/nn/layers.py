@@ -3,6 +3,7 @@
 import math
 
 from dlc import _C
+from dlc._errors import error
 from dlc.nn import functional as F
 from dlc.nn import init
 from dlc.nn.module import Module
@@ -70,11 +71,15 @@ class Conv2d(Module):
     ):
         super().__init__()
         if groups <= 0:
-            raise ValueError("groups must be a positive integer")
+            raise error(ValueError, "groups must be a positive integer", "use 1 for a plain convolution")
         if in_channels % groups:
-            raise ValueError("in_channels must be divisible by groups")
+            raise error(
+                ValueError, "in_channels must be divisible by groups", f"{in_channels} channels, {groups} groups"
+            )
         if out_channels % groups:
-            raise ValueError("out_channels must be divisible by groups")
+            raise error(
+                ValueError, "out_channels must be divisible by groups", f"{out_channels} channels, {groups} groups"
+            )
         if isinstance(padding, str) and padding not in ("same", "valid"):
             raise ValueError(f"Invalid padding string {padding!r}, should be one of 'valid', 'same'")
         if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
@@ -159,7 +164,11 @@ class _BatchNorm(Module):
 
     def forward(self, input):
         if input.dim() not in self.ranks:
-            raise ValueError(f"expected {' or '.join(f'{r}D' for r in self.ranks)} input (got {input.dim()}D input)")
+            raise error(
+                ValueError,
+                f"expected {' or '.join(f'{r}D' for r in self.ranks)} input (got {input.dim()}D input)",
+                f"reshape the input of sizes {list(input.shape)}, or use the layer for its number of dimensions",
+            )
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked.add_(1)

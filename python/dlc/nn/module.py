@@ -5,6 +5,7 @@ from collections import OrderedDict, namedtuple
 
 from dlc._C import Tensor, _ModuleBase, no_grad
 from dlc._C import dtype as _dtype
+from dlc._errors import error
 from dlc.nn.hooks import BackwardHooks, RemovableHandle
 from dlc.nn.parameter import Buffer, Parameter
 
@@ -16,6 +17,14 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return super().__repr__()
+
+
+def _before_init(what):
+    return error(
+        AttributeError,
+        f"cannot assign {what} before Module.__init__() call",
+        "call super().__init__() first in __init__",
+    )
 
 
 class Module(_ModuleBase):
@@ -47,7 +56,11 @@ class Module(_ModuleBase):
 
     def forward(self, *args, **kwargs):
         """What calling the module computes; every subclass defines it."""
-        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+        raise error(
+            NotImplementedError,
+            f'Module [{type(self).__name__}] is missing the required "forward" function',
+            f"define forward(self, ...) in {type(self).__name__}",
+        )
 
     # --- calls and hooks
 
@@ -182,17 +195,17 @@ class Module(_ModuleBase):
         parameters = members.get("_parameters")
         if isinstance(value, Parameter):
             if parameters is None:
-                raise AttributeError("cannot assign parameters before Module.__init__() call")
+                raise _before_init("parameters")
             self._forget(name, "_parameters")
             self.register_parameter(name, value)
         elif isinstance(value, Buffer):
             if parameters is None:
-                raise AttributeError("cannot assign buffers before Module.__init__() call")
+                raise _before_init("buffers")
             self._forget(name, "_buffers")
             self.register_buffer(name, value, value.persistent)
         elif isinstance(value, Module):
             if parameters is None:
-                raise AttributeError("cannot assign module before Module.__init__() call")
+                raise _before_init("module")
             self._forget(name, "_modules")
             members["_modules"][name] = value
         elif parameters is not None and name in parameters:
@@ -459,7 +472,11 @@ class Module(_ModuleBase):
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copies tensors of `state_dict` into this module's; RuntimeError lists what does not fit."""
         if not hasattr(state_dict, "keys"):
-            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict).__name__}.")
+            raise error(
+                TypeError,
+                f"Expected state_dict to be dict-like, got {type(state_dict).__name__}.",
+                "give what state_dict() or dlc.load() returned",
+            )
         missing, errors = [], []
         expected = set()
         for path, module in self.named_modules(remove_duplicate=False):
@@ -474,7 +491,12 @@ class Module(_ModuleBase):
             if missing:
                 errors.insert(0, "Missing key(s) in state_dict: " + ", ".join(f'"{k}"' for k in missing) + ". ")
         if errors:
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))
+            more = [f"and {len(errors) - 10} more"] if len(errors) > 10 else []
+            raise error(
+                RuntimeError,
+                "\n\t".join([f"Error(s) in loading state_dict for {type(self).__name__}:", *errors[:10], *more]),
+                "load what the same model saved, or pass strict=False to leave keys out",
+            )
         return _IncompatibleKeys(missing, unexpected)
 
     def _load_from_state_dict(self, state, prefix, assign, missing, expected, errors):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from dlc import _C
 from dlc._C import Tensor, enable_grad, no_grad
+from dlc._errors import error
 
 
 class Optimizer:
@@ -12,15 +13,17 @@ class Optimizer:
 
     def __init__(self, params, defaults):
         if isinstance(params, Tensor):
-            raise TypeError(
-                f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {type(params).__name__}"
+            raise error(
+                TypeError,
+                f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {type(params).__name__}",
+                "put the tensor in a list",
             )
         self.defaults = defaults
         self.state = defaultdict(dict)
         self.param_groups = []
         groups = list(params)
         if not groups:
-            raise ValueError("optimizer got an empty parameter list")
+            raise error(ValueError, "optimizer got an empty parameter list", "give model.parameters(), read once")
         if not isinstance(groups[0], Mapping):
             groups = [{"params": groups}]
         for group in groups:
@@ -38,11 +41,19 @@ class Optimizer:
         known = {id(p) for group in self.param_groups for p in group["params"]}
         for p in params:
             if not isinstance(p, Tensor):
-                raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}")
+                raise error(
+                    TypeError,
+                    f"optimizer can only optimize Tensors, but one of the params is {type(p).__name__}",
+                    "give model.parameters(), or a list of tensors",
+                )
             if not p.is_leaf:
-                raise ValueError("can't optimize a non-leaf Tensor")
+                raise error(
+                    ValueError, "can't optimize a non-leaf Tensor", "give the tensor it was computed from, or detach it"
+                )
             if id(p) in known:
-                raise ValueError("some parameters appear in more than one parameter group")
+                raise error(
+                    ValueError, "some parameters appear in more than one parameter group", "list each parameter once"
+                )
             known.add(id(p))
         group = {"params": params, **{k: v for k, v in param_group.items() if k != "params"}}
         for name, default in self.defaults.items():
@@ -146,7 +157,9 @@ class Optimizer:
 def require(name, value, ok):
     """Raises ValueError for an option out of range."""
     if not ok:
-        raise ValueError(f"Invalid {name} value: {value}")
+        raise error(
+            ValueError, f"Invalid {name} value: {value}", f"give a {name} in the range that the optimizer takes"
+        )
 
 
 def zeros_like(params):

@@ -4,6 +4,7 @@ import itertools
 
 from dlc import _C
 from dlc._C import Tensor
+from dlc._errors import error
 
 __all__ = [
     "BatchSampler",
@@ -31,7 +32,7 @@ class TensorDataset(Dataset):
 
     def __init__(self, *tensors):
         if any(t.shape[0] != tensors[0].shape[0] for t in tensors):
-            raise AssertionError("Size mismatch between tensors")
+            raise error(AssertionError, "Size mismatch between tensors", "give tensors with equal first sizes")
         self.tensors = tensors
 
     def __getitem__(self, index):
@@ -120,7 +121,11 @@ class BatchSampler(Sampler):
 
     def __init__(self, sampler, batch_size, drop_last):
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
-            raise ValueError(f"batch_size should be a positive integer value, but got batch_size={batch_size}")
+            raise error(
+                ValueError,
+                f"batch_size should be a positive integer value, but got batch_size={batch_size}",
+                "give 1 or more, or None for no batches",
+            )
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last
