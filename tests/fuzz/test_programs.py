@@ -19,7 +19,7 @@ def test_programs_run_alike_eager_and_compiled():
     assert not totals.different
     assert not totals.deaths
     assert totals.programs == PROGRAMS
-    assert totals.counts["calls"] >= 18 * PROGRAMS
+    assert totals.counts["calls"] >= 36 * PROGRAMS
     assert totals.counts["raised"] <= 0.3 * totals.counts["calls"]
 
 

@@ -53,7 +53,9 @@ class Run:
         try:
             for round_ in range(self.module.ROUNDS):
                 for step in self.module.STEPS:
-                    self.records.append(self.call(step) | {"at": f"{step.__name__}, round {round_}"})
+                    for i in range(self.module.CALLS):
+                        at = {"at": f"{step.__name__}, round {round_}, call {i}"}
+                        self.records.append(self.call(step, i == 0) | at)
         finally:
             self.reset()
 
@@ -64,11 +66,11 @@ class Run:
         dlc.set_default_dtype(dlc.float32)
         os.environ.pop("DLC_FUZZ", None)
 
-    def call(self, step):
+    def call(self, step, change):
         out, record = io.StringIO(), {}
         with warnings.catch_warnings(record=True) as warned, contextlib.redirect_stdout(out):
             warnings.simplefilter("always")
-            args, kwargs = step()
+            args, kwargs = step(change)
             result = None
             try:
                 result = self.target(*args, **kwargs)

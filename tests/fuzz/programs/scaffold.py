@@ -1,7 +1,7 @@
 """A whole program: a module with state, classes and helpers, the function to compile, and the steps that call it.
 
 Between calls a step may change globals, attributes, defaults, hooks, modes; its arguments differ in size, type, layout
-and in what they share. `ROUNDS` runs of all steps make one test, so most calls meet a state that was met before.
+and in what they share. Each step calls `CALLS` times with equal arguments, and all steps run `ROUNDS` times: most calls meet a known state.
 """
 
 from tests.fuzz.programs.builder import Builder
@@ -416,10 +416,12 @@ class Program(Builder):
         count = self.rng.randint(6, 8)
         for i in range(count):
             n = self.pick(sizes)
-            self.emit(f"def step_{i}():")
+            self.emit(f"def step_{i}(change=True):")
             self.emit(f"    global {GLOBAL_NAMES}")
             for _ in range(self.rng.choice([0, 0, 1, 1, 2])):
-                self.emit(f"    with contextlib.suppress(Exception): {self.mutation()}")
+                self.emit("    with contextlib.suppress(Exception):")
+                self.emit("        if change:")
+                self.emit(f"            {self.mutation()}")
             self.emit(f"    x = {self.tensor(n)}")
             grad = ".detach()" if self.grads else ""
             y = self.pick([self.tensor(n)] * 6 + ["x", f"x{grad}", "x[:]"])
@@ -438,7 +440,7 @@ class Program(Builder):
             text = ", ".join(f"{k!r}: {v}" for k, v in keywords.items())
             self.emit(f"    return ({', '.join(positional)},), {{{text}}}\n\n")
         self.emit(f"STEPS = [{', '.join(f'step_{i}' for i in range(count))}]")
-        self.emit(f"ROUNDS = 3\nBACKWARD = {self.grads or self.training}")
+        self.emit(f"ROUNDS = 2\nCALLS = 3\nBACKWARD = {self.grads or self.training}")
 
 
 def generate(seed):
