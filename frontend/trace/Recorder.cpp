@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<uint64_t> nextEpoch{1};
 /// A piece longer than this is cut: the graph of an endless loop must not eat the memory.
-constexpr size_t kMaxNodes = 400000;
+constexpr size_t kMaxNodes = 200000;
 
 /// Stands in for the memory of tensors whose piece failed.
 class FailedSource final : public LazySource {
@@ -395,7 +395,7 @@ void Recorder::intercept(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVe
   }
   record(op, args, outs, form);
   if (graph_.nodes.size() > kMaxNodes)
-    flush(FlushReason::Limit, "a piece of over 400,000 ops");
+    flush(FlushReason::Limit, "a piece of over 200,000 ops");
 }
 
 void Recorder::exporting(Storage &storage) {
