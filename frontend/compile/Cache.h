@@ -5,6 +5,7 @@
 #include "frontend/compile/Runs.h"
 #include "frontend/compile/Skeleton.h"
 #include "runtime/core/ForkSafe.h"
+#include <set>
 #include <unordered_map>
 
 namespace dlc {
@@ -48,6 +49,7 @@ struct CompiledFunction::Cache {
   ChangeSignal changed; // bumped whenever a bucket stops building
   std::unordered_multimap<uint64_t, std::shared_ptr<CacheBucket>> buckets;
   KnownBodies bodies;                   // of loops
+  std::set<size_t> straight;            // sizes of recordings without loops worth rolling
   std::atomic<int> ready{0}, queued{0}; // entries that exist; compilations that wait for the background thread
 
   std::shared_ptr<CacheBucket> bucket(const Skeleton &key) {

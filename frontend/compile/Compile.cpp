@@ -3,7 +3,6 @@
 #include "frontend/compile/Background.h"
 #include "frontend/compile/Cache.h"
 #include "frontend/compile/PieceCode.h"
-#include "frontend/compile/Roll.h"
 #include "runtime/autograd/Autograd.h"
 #include "runtime/core/Interrupt.h"
 #include "runtime/core/Knobs.h"
@@ -15,8 +14,6 @@ namespace dlc {
 
 namespace {
 
-/// A piece shorter than this holds no loop worth rolling.
-constexpr size_t kMinRolled = 12;
 constexpr size_t kMaxEntries = 16;
 constexpr size_t kMaxEvents = 1000;
 
@@ -37,7 +34,7 @@ Functions &functions() {
 Backend backend = nullptr;
 thread_local CompiledCall *activeCall = nullptr;
 thread_local trace::Recorder *activeRecorder = nullptr;
-thread_local int *partsCompiled = nullptr; // while the parts of one recording are compiled, which count as one
+thread_local int *partsCompiled = nullptr; // see OneCompilation
 thread_local int disabledDepth = 0;
 /// Compilations that this call leaves to the background thread. They start when it ends, so as not to slow it down.
 thread_local std::vector<std::function<void()>> laterJobs;
@@ -65,6 +62,11 @@ std::string difference(const std::vector<int64_t> &a, const std::vector<int64_t>
 
 } // namespace
 
+OneCompilation::OneCompilation() { partsCompiled = &compiled_; }
+OneCompilation::~OneCompilation() {
+  partsCompiled = nullptr;
+  count([&](CompileStats &c) { c.compilations += compiled_ > 0; });
+}
 CompileStats compileStats() {
   std::lock_guard<ForkMutex> lock(statsMutex());
   return stats;
@@ -420,37 +422,6 @@ CompiledFunction::Ready CompiledFunction::prepare(trace::Piece &piece, Skeleton 
   return r;
 }
 
-/// What runs the steps of a part: one for all, or one for each if an index or size differs. Empty if the ops can't be
-/// compiled for more than one value of it.
-std::vector<CompiledFunction::Ready> CompiledFunction::prepareSteps(RolledPart &part) {
-  std::vector<Ready> out;
-  if (part.kind == RolledPart::Kind::Eager || part.numOutputs() == 0) {
-    out.emplace_back();
-    return out;
-  }
-  if (part.dims.empty()) {
-    out.push_back(prepare(part.piece));
-    return out;
-  }
-  Skeleton key = skeletonOf(part.piece);
-  size_t width = part.dims.size() / part.steps;
-  auto setStep = [&](size_t k) {
-    std::copy_n(part.dims.begin() + k * width, width, key.numbers.begin() + key.inputNumbers);
-  };
-  for (size_t k : {size_t(0), part.steps / 2}) {
-    setStep(k);
-    key.alike.push_back(key.numbers);
-  }
-  for (size_t k = part.steps; k-- > 0;) {
-    setStep(k);
-    out.push_back(prepare(part.piece, key));
-    if (out.size() > 1 && !out.back().hit && out.back().entry && out.back().entry->lifting.positions.empty())
-      return {};
-  }
-  std::reverse(out.begin(), out.end());
-  return out;
-}
-
 bool CompiledFunction::run(const Ready &r, Span<const Tensor> inputs, Span<const Number> numbers,
                            std::vector<Tensor> &outs) {
   if (!r.entry) {
@@ -478,57 +449,9 @@ bool CompiledFunction::run(const Ready &r, Span<const Tensor> inputs, Span<const
   }
 }
 
-/// Parts that repeat are looked up once and run as often as they have steps. The parts count as one compilation. False
-/// if some part can't be compiled for all of its steps.
-bool CompiledFunction::runRolled(std::shared_ptr<RolledGraph> graph, trace::Piece &piece, std::vector<Tensor> &outs) {
-  RolledGraph &rolled = *graph;
-  std::vector<std::vector<Ready>> ready;
-  int compiled = 0;
-  {
-    struct Counting {
-      explicit Counting(int *to) { partsCompiled = to; }
-      ~Counting() { partsCompiled = nullptr; }
-    } counting(&compiled);
-    for (RolledPart &part : rolled.parts)
-      if (ready.push_back(prepareSteps(part)); ready.back().empty())
-        break;
-  }
-  count([&](CompileStats &s) { s.compilations += compiled > 0; });
-  if (ready.back().empty())
-    return false;
-  if (compiled)
-    event({CompileEvent::Kind::Compile, locText(piece.graph.nodes[0].loc),
-           str("a recording of ", piece.graph.nodes.size(), " ops is run as ", rolled.describe()), ""});
-  if (piece.record)
-    recordRolled(piece, graph, ready);
-  bool hit = !compiled;
-  rolled.run(
-      piece.inputs, piece.numbers,
-      [&](size_t part, size_t step, Span<const Tensor> in, Span<const Number> numbers, std::vector<Tensor> &stepOuts) {
-        const std::vector<Ready> &r = ready[part];
-        hit &= run(r[r.size() > 1 ? step : 0], in, numbers, stepOuts);
-      },
-      outs);
-  count([&](CompileStats &s) { s.hits += hit; });
-  return true;
-}
-
 void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) {
-  if (piece.graph.nodes.size() >= kMinRolled) {
-    KnownBodies bodies;
-    {
-      std::lock_guard<ForkMutex> lock(cache_->mutex);
-      bodies = cache_->bodies;
-    }
-    if (std::optional<RolledGraph> rolled = roll(piece, bodies, options_.dynamic != CompileOptions::Dynamic::Never)) {
-      {
-        std::lock_guard<ForkMutex> lock(cache_->mutex);
-        cache_->bodies = std::move(bodies);
-      }
-      if (runRolled(std::make_shared<RolledGraph>(std::move(*rolled)), piece, outs))
-        return;
-    }
-  }
+  if (tryRolled(piece, outs))
+    return;
   Ready ready = prepare(piece);
   if (piece.graph.nodes.size() < kMinNodes) {
     count([](CompileStats &s) { s.smallPieces++; });

@@ -14,6 +14,16 @@ void recordEntry(trace::Piece &piece, std::shared_ptr<CacheEntry> entry, Ints sy
 /// The same for a piece of fewer than kMinNodes ops.
 void recordSmallPiece(trace::Piece &piece);
 
+/// While it lives, what this thread compiles is part of one recording and counts as one compilation.
+class OneCompilation {
+public:
+  OneCompilation();
+  ~OneCompilation();
+  bool any() const { return compiled_ > 0; }
+
+private:
+  int compiled_ = 0;
+};
 void countHit();
 void countSmallPiece();
 
