@@ -44,7 +44,7 @@ def explain(f):
 
 
 class Explanation:
-    """What dlc.explain found: `text`, `graphs`, `events` and `guards` (lists of dicts), their counts, and `html()`."""
+    """What dlc.explain found: `text`, `graphs` and `events` (lists of dicts), `guards` (text and place), counts, and `html()`."""
 
     def __init__(self, compiled):
         self.name = compiled.name
@@ -142,11 +142,11 @@ class _Marks:
 
 
 def _guard_loc(guard):
-    return guard.get("loc", "") if isinstance(guard, dict) else ""
+    return guard[1] if isinstance(guard, tuple) and len(guard) == 2 else ""
 
 
 def _guard_text(guard):
-    return guard.get("text", str(guard)) if isinstance(guard, dict) else str(guard)
+    return guard[0] if isinstance(guard, tuple) else str(guard)
 
 
 def _summary(explanation):

@@ -102,7 +102,7 @@ def test_the_data_behind_the_page():
 def test_guards_with_a_place_are_shown_at_their_line():
     e = dlc.explain(branchy)(dlc.rand(3, 4), dlc.rand(4, 2))
     line = line_of(branchy, "return b")
-    e.guards = [{"loc": f"{__file__}:{line}", "text": "type(x) is <Tensor>"}]
+    e.guards = [("type(x) is <Tensor>", f"{__file__}:{line}")]
     assert "guard: type(x) is <Tensor>" in Page(e.html()).rows[line][1] and Page(e.html()).rows[line][0] == "guard"
 
 

@@ -332,7 +332,7 @@ def test_a_failing_phase_says_how_to_repeat_it(phase, recwarn, tmp_path):
         assert dlc.allclose(f(x), (x * 2 + 1).exp().sum(0), rtol=1e-6)
     (text,) = [str(w.message) for w in recwarn if f"phase_{phase}" in str(w.message)]
     command = re.search(r"Repeat with: (dlc-opt --phase-\w+|dlc-run) (\S+)", text)
-    assert command and len(text.split("\n")) <= 15 and f"runs in the interpreter" in text
+    assert command and len(text.split("\n")) <= 15 and "runs in the interpreter" in text
     if command[1] == "dlc-run":
         assert "func.func @main" in open(command[2]).read()
         return
