@@ -177,11 +177,15 @@ void RolledGraph::run(Span<const Tensor> inputs, Span<const Number> numbers, con
 }
 
 std::string RolledGraph::describe() const {
+  constexpr size_t kMost = 12;
   std::ostringstream os;
-  const char *comma = "";
-  for (const RolledPart &p : parts) {
-    os << comma;
-    comma = ", ";
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const RolledPart &p = parts[i];
+    os << (i ? ", " : "");
+    if (i == kMost) {
+      os << "and " << parts.size() - i << " more parts";
+      break;
+    }
     if (p.steps > 1)
       os << p.steps << " steps of ";
     os << p.piece.graph.nodes.size() << " ops";

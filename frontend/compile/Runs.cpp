@@ -2,6 +2,7 @@
 #include "frontend/compile/Runs.h"
 #include "runtime/op/Ops.h"
 #include <unordered_map>
+#include <utility>
 
 namespace dlc {
 
@@ -64,6 +65,8 @@ constexpr size_t kMaxPeriod = 20000;
 constexpr size_t kMaxKnown = 32;
 /// Ops of a body that is nothing but elementwise, and of the shortest such loop.
 constexpr size_t kPointwiseBody = 64, kPointwiseLoop = 400;
+/// A body of more ops is searched for loops inside.
+constexpr size_t kMaxBody = 400;
 /// Attempts to roll one stretch at different starts.
 constexpr int kMaxRefusals = 4;
 /// A body of this size is rolled for two steps beside a loop, and known again.
@@ -242,6 +245,21 @@ private:
     return i;
   }
 
+  /// A body as long as this is mostly loops, if it has any: they are rolled, and it is not. The end of the body, or
+  /// `i`.
+  size_t insideOut(size_t i, size_t period, bool weak) {
+    std::unordered_map<size_t, Match> outer = std::exchange(ends_, {});
+    size_t known = runs_.size(), covered = 0;
+    scan(i, i + period, weak);
+    ends_ = std::move(outer);
+    for (size_t r = known; r < runs_.size(); ++r)
+      covered += runs_[r].end() - runs_[r].start;
+    if (covered >= period / 2)
+      return i + period;
+    runs_.resize(known);
+    return i;
+  }
+
   /// How far the keys from `i` repeat at distance `period`.
   size_t matched(size_t i, size_t period, size_t to) {
     Match &m = ends_[period];
@@ -271,6 +289,9 @@ private:
     }
     if (!steps)
       return i;
+    if (period > kMaxBody)
+      if (size_t end = insideOut(i, period, weak); end > i)
+        return end;
     size_t end = accept(i, period, steps, nullptr, weak);
     ends_[period].refused += end == i;
     return end;

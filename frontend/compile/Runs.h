@@ -40,7 +40,7 @@ enum class Hoisted : uint8_t {
 /// `steps` times `period` nodes from `start` on. A step's operands are values of the same step, at the same places in
 /// each, or values from outside of the step: earlier steps, the program before the loop.
 struct Run {
-  size_t start, period, steps;
+  size_t start = 0, period = 0, steps = 0;
   std::vector<Hoisted> hoisted; ///< per position in the step
   bool pointwise = false;       ///< nothing but elementwise ops and views
   bool dimsVary = false;        ///< some index or size argument of the other nodes differs between steps

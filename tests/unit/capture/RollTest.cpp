@@ -324,6 +324,22 @@ TEST_F(Roll, ElementwiseStepsAreTakenManyAtATime) {
   }
 }
 
+TEST_F(Roll, LoopsInLoops) {
+  Tensor w = filled({3, 3}, 1), u = filled({3, 3}, 4), x = filled({2, 3}, 2);
+  for (int inner : {4, 200}) {
+    Seen s = check([&] {
+      Tensor h = x;
+      for (int i = 0; i < 6; ++i) {
+        h = ops::sub(ops::sigmoid(ops::matmul(h, u)), x);
+        for (int k = 0; k < inner; ++k)
+          h = ops::tanh(ops::add(ops::matmul(h, w), x));
+      }
+      return std::vector<Tensor>{h};
+    });
+    EXPECT_EQ(s.loops, inner == 4 ? 1u : 6u);
+  }
+}
+
 TEST_F(Roll, RandomNumbersOfEachStep) {
   Weights w;
   Tensor x = filled({10, 2, 4}, 4);
