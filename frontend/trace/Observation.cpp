@@ -1,5 +1,6 @@
 // The recorder under observation: where operands come from, symbolic sizes, what a session is told.
 #include "frontend/trace/Recorder.h"
+#include "runtime/core/Session.h"
 #include "runtime/op/Ops.h"
 #include <atomic>
 
@@ -40,6 +41,7 @@ void Recorder::setObserver(Observer *observer) {
   observer_ = observer;
   symbolic_ = observer && observer->symbolic();
   session_ = symbolic_ ? nextSession++ : 0;
+  setCurrentSession(session_);
 }
 
 Number Recorder::operand(const Number &n, NumberSource source) {
@@ -97,10 +99,14 @@ void Recorder::symbolicResults(const OpInfo &op, Span<const Arg<Tensor>> args, S
 }
 
 void Recorder::describe(const Tensor &t, TensorMeta &meta) {
+  if (!symbolic_)
+    return;
   const SymbolicLayout *layout = t.impl()->symbolic.get();
   if (t.isWrapped() || (layout && layout->number))
     return;
   if (!layout || layout->session != session_) {
+    if (!t.storageRef()) // stands for a shape only
+      return;
     TensorMeta m = meta;
     observer_->inputMeta(t, m);
     for (Dim &d : m.sizes) // rules treat 0 and 1 apart
@@ -129,6 +135,8 @@ void Recorder::sizesRead(const Tensor &t) {
 }
 
 void Recorder::numberRead(const Number &n) {
+  if (!symbolic_)
+    return;
   if (isSessionRef(n.ref()))
     return observer_->numberRead(n.ref());
   if (const DimExpr *e = exprOfRef(n.ref())) {

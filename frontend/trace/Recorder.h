@@ -79,8 +79,8 @@ public:
   /// Installs an observer for the call (null: takes it away). Only between pieces.
   void setObserver(Observer *observer);
   Observer *observer() const { return observer_; }
-  /// What stands behind symbolic sizes of this recording; null unless the observer has symbols.
-  SymbolicHost *symbolicSizes() { return symbolic_ ? this : nullptr; }
+  /// What stands behind symbolic sizes and numbers of this recording; null unless somebody observes.
+  SymbolicHost *symbolicSizes() { return observer_ ? this : nullptr; }
 
 private:
   friend class GradLogger;

@@ -42,10 +42,13 @@ void addIndex(Subscript &s, Tensor index) {
   ++s.at;
 }
 
+/// A size to compare, symbolic in a session.
+Dim sizeOf(const Tensor &t, int64_t d) { return t.meta().sizes[static_cast<size_t>(d)]; }
+
 void addMask(Subscript &s, const Tensor &mask) {
   static const OpInfo &nonzero = opNamed("nonzero");
   for (int64_t d = 0; d < mask.dim(); ++d)
-    DLC_REQUIRE(s.at + d < s.view.dim() && mask.size(d) == s.view.size(s.at + d), Index, "the bool index ",
+    DLC_REQUIRE(s.at + d < s.view.dim() && sizeOf(mask, d) == sizeOf(s.view, s.at + d), Index, "the bool index ",
                 describe(mask), " does not match the indexed tensor ", describe(s.view), " at dim ", d);
   if (mask.dim() == 0) { // a new dimension of size 1, taken or not
     s.view = unsqueezeOf(s.view, s.at);
@@ -138,7 +141,8 @@ PyObject *getItem(PyObject *self, PyObject *key) {
     const Tensor &t = tensorOf(self);
     if (PyLong_CheckExact(key) && t.dim() > 0)
       return wrap(selectOf(t, 0, requireInt(key, "index", "index")));
-    if (isTensor(key) && tensorOf(key).dtype() == DType::Bool && tensorOf(key).sizes() == t.sizes() && t.dim() > 0) {
+    if (isTensor(key) && tensorOf(key).dtype() == DType::Bool && t.dim() > 0 &&
+        tensorOf(key).meta().sizes == t.meta().sizes) {
       static const OpInfo &select = opNamed("masked_select");
       return wrap(call(select, A::of(t), A::of(tensorOf(key))));
     }
@@ -149,7 +153,7 @@ PyObject *getItem(PyObject *self, PyObject *key) {
     }
     if (!s.changed) { // x[...] and x[:] are new views of the whole
       static const OpInfo &expand = opNamed("expand");
-      Dims sizes(t.sizes().begin(), t.sizes().end());
+      Dims sizes = t.meta().sizes;
       return wrap(call(expand, A::of(t), A::ofDims(Span<const Dim>(sizes.data(), sizes.size()))));
     }
     return wrap(s.view);
@@ -159,7 +163,7 @@ PyObject *getItem(PyObject *self, PyObject *key) {
 /// The assigned value as a tensor of self's dtype, without leading dimensions of size 1 that self has not.
 Tensor valueFor(const Tensor &target, int64_t rank, PyObject *value) {
   Tensor v = isTensor(value) ? tensorOf(value) : tensorFromData(value, std::nullopt);
-  while (v.dim() > rank && v.size(0) == 1)
+  while (v.dim() > rank && sizeOf(v, 0) == 1)
     v = selectOf(v, 0, 0);
   return castTo(v, target.dtype());
 }
@@ -177,7 +181,7 @@ void assignBasic(const Tensor &view, PyObject *value) {
 void assignMasked(const Tensor &self, Tensor mask, const Number &n) {
   static const OpInfo &fill = opNamed("masked_fill");
   for (int64_t d = 0; d < mask.dim(); ++d)
-    DLC_REQUIRE(d < self.dim() && mask.size(d) == self.size(d), Index, "the bool index ", describe(mask),
+    DLC_REQUIRE(d < self.dim() && sizeOf(mask, d) == sizeOf(self, d), Index, "the bool index ", describe(mask),
                 " does not match the indexed tensor ", describe(self), " at dim ", d);
   while (mask.dim() < self.dim())
     mask = unsqueezeOf(mask, mask.dim());
@@ -221,6 +225,7 @@ int contains(PyObject *self, PyObject *element) {
                 Py_TYPE(element)->tp_name);
     Obj same = Obj::check(PyObject_RichCompare(self, element, Py_EQ));
     static const OpInfo &any = opNamed("any");
+    noteValueRead();
     return call(any, A::of(tensorOf(same.get())), A(), A::ofBool(false)).item().toBool();
   });
 }

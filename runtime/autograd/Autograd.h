@@ -16,6 +16,26 @@ struct GradEdge {
   explicit operator bool() const { return static_cast<bool>(node); }
 };
 
+/// What makes one node differ from another of its kind, in a fixed order: for making copies of it.
+struct NodeParts {
+  struct Saved {
+    Tensor tensor; ///< undefined; without storage: only its layout counts
+    uint32_t version = 0;
+    bool leaf = false; ///< the tensor itself is kept, not an alias
+  };
+  std::vector<Saved> tensors;
+  std::vector<Number> numbers; ///< arguments that have a ref()
+  std::vector<Dim> dims;       ///< arguments that are expressions
+};
+/// The same of a copy.
+struct NodeValues {
+  Span<const Tensor> tensors;
+  Span<const uint32_t> versions;
+  Span<const GradEdge> edges;
+  Span<const Number> numbers;
+  Ints dims;
+};
+
 /// One gradient function. Its inputs are the cotangents of an op's results, its outputs those of the op's tensor
 /// inputs.
 class GradNode : public RefCounted {
@@ -27,6 +47,10 @@ public:
   virtual std::vector<Tensor> apply(std::vector<Tensor> grads, bool keep) = 0;
   /// Drops what was saved; a later apply raises.
   virtual void release() {}
+  /// Lists what copyWith() wants to have; false if nodes of this kind can't be copied.
+  virtual bool parts(NodeParts &out) const { return false; }
+  /// A node like this one over other values; without numbers and dims it keeps those that it has.
+  virtual Ref<GradNode> copyWith(const NodeValues &values) const { return {}; }
 
   std::vector<GradEdge> edges;
   uint32_t numInputs = 1;
@@ -108,6 +132,9 @@ inline GradEvents gradEvents;
 
 /// How the backward of recorded nodes is run when no recorder is installed: `region` must call `body(context)` once.
 void setBackwardRegion(void (*region)(void (*body)(void *), void *context));
+
+/// The sequence number that the next node will get.
+int64_t gradSequence();
 
 /// Connects the tape to the dispatcher. Called once at start.
 void installAutograd();

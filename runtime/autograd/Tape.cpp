@@ -1,5 +1,6 @@
 // The dispatcher's autograd layer: makes a node per differentiable call, saves what its gradient rule reads.
 #include "runtime/autograd/Autograd.h"
+#include "runtime/core/Session.h"
 #include "runtime/op/Functional.h"
 #include <atomic>
 
@@ -34,9 +35,24 @@ Tensor shapeOnly(const Tensor &t) {
   return a;
 }
 
+/// Calls `number(Number &)` for number arguments with a ref and `dim(Dim &)` for size arguments that are expressions.
+template <class N, class D> void forEachSymbolic(const OwnedArgs<Tensor> &args, N &&number, D &&dim) {
+  for (const Arg<Tensor> &a : args.args()) {
+    if (a.tag == ArgTag::Num && a.num.ref())
+      number(const_cast<Number &>(a.num));
+    else if (a.tag == ArgTag::Dim && !a.dim.isConst())
+      dim(const_cast<Dim &>(a.dim));
+    else if (a.tag == ArgTag::DimList)
+      for (const Dim &d : a.dimList())
+        if (!d.isConst())
+          dim(const_cast<Dim &>(d));
+  }
+}
+
 class OpNode final : public GradNode {
 public:
-  OpNode(const OpInfo &op, Span<const Arg<Tensor>> args, bool copySelf) : op_(op), args_(args) {
+  OpNode(const OpInfo &op, Span<const Arg<Tensor>> args, bool copySelf)
+      : op_(op), args_(args), session_(currentSession()) {
     numInputs = static_cast<uint32_t>(op.results.size());
     size_t v = 0;
     for (size_t i = 0; i < args.size(); ++i)
@@ -44,6 +60,8 @@ public:
         edges.push_back(t.defined() ? gradEdgeOf(t) : GradEdge());
         bool saved = op.vjp.savedParams >> std::min<size_t>(i, 63) & 1;
         SavedTensor s;
+        if (t.defined() && session_)
+          (void)t.meta(); // from here on its aliases know its sizes as expressions
         if (t.defined() && saved) {
           bool copy = copySelf && i == 0;
           s.edge = edges.back();
@@ -86,6 +104,8 @@ public:
     DLC_REQUIRE(!released_, Runtime, "backward: the graph of ", name(),
                 " was already walked and its saved tensors freed\npass retain_graph=True to the first backward()");
     OwnedArgs<Tensor> args = args_;
+    if (session_ && session_ != currentSession()) // expressions mean nothing outside of their session
+      forEachSymbolic(args, [](Number &n) { n = n.hint(); }, [](Dim &d) { d = Dim(d.value()); });
     for (size_t i = 0; i < savedArgs_.size(); ++i)
       args.values()[i] = unpack(savedArgs_[i], nullptr, 0);
     std::vector<Tensor> results;
@@ -107,7 +127,32 @@ public:
     savedResults_.clear();
   }
 
+  bool parts(NodeParts &out) const override {
+    for (const SavedTensor &s : savedArgs_)
+      out.tensors.push_back({s.tensor, s.version, s.leaf});
+    for (const SavedTensor &s : savedResults_)
+      out.tensors.push_back({s.tensor, s.version, false});
+    forEachSymbolic(args_, [&](Number &n) { out.numbers.push_back(n); }, [&](Dim &d) { out.dims.push_back(d); });
+    return true;
+  }
+  Ref<GradNode> copyWith(const NodeValues &values) const override { return Ref<GradNode>(new OpNode(*this, values)); }
+
 private:
+  OpNode(const OpNode &like, const NodeValues &v)
+      : op_(like.op_), args_(like.args_), savedArgs_(like.savedArgs_.size()),
+        savedResults_(like.savedResults_.size()), released_(like.released_) {
+    numInputs = like.numInputs;
+    edges.assign(v.edges.begin(), v.edges.end());
+    for (size_t i = 0; i < savedArgs_.size(); ++i)
+      savedArgs_[i] = {v.tensors[i], edges[i], v.versions[i], like.savedArgs_[i].leaf};
+    for (size_t i = 0, at = savedArgs_.size(); i < savedResults_.size(); ++i, ++at)
+      savedResults_[i] = {v.tensors[at], GradEdge(), v.versions[at], false};
+    size_t number = 0, dim = 0;
+    if (!v.numbers.empty() || !v.dims.empty())
+      forEachSymbolic(
+          args_, [&](Number &n) { n = v.numbers[number++]; }, [&](Dim &d) { d = Dim(v.dims[dim++]); });
+  }
+
   Tensor unpack(const SavedTensor &s, OpNode *self, uint32_t index) const {
     if (!s.tensor.defined() || !s.tensor.storageRef())
       return s.tensor;
@@ -129,6 +174,7 @@ private:
   OwnedArgs<Tensor> args_; // values are put in from savedArgs_ when applied
   std::vector<SavedTensor> savedArgs_, savedResults_;
   bool released_ = false;
+  uint64_t session_ = 0; // whose expressions the arguments have
 };
 
 void attach(const Tensor &t, const Ref<GradNode> &node, uint32_t index) {
@@ -205,6 +251,8 @@ void autogradDispatch(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<T
 
 GradObserver *gradObserver() { return observer; }
 void setGradObserver(GradObserver *o) { observer = o; }
+
+int64_t gradSequence() { return nextSequence; }
 
 GradNode::GradNode() : recorded(currentInterceptor() != nullptr), sequence(nextSequence++) {}
 

@@ -1,10 +1,21 @@
 // The gradient record of tensors: leaves, accumulators, views, in-place history.
 #include "runtime/autograd/Autograd.h"
+#include "runtime/core/Session.h"
 #include "runtime/op/Functional.h"
 #include <atomic>
 
 namespace dlc {
 namespace {
+
+/// The expressions among some sizes of a node, in order.
+template <class F> void forEachExpr(std::initializer_list<Dims *> lists, Dim &single, F &&f) {
+  for (Dims *list : lists)
+    for (Dim &d : *list)
+      if (!d.isConst())
+        f(d);
+  if (!single.isConst())
+    f(single);
+}
 
 /// Adds incoming gradients to the .grad of a leaf.
 class AccumulateNode final : public GradNode {
@@ -57,6 +68,8 @@ public:
     std::vector<Tensor> out(edges.size());
     if (!grads[0].defined())
       return out;
+    if (session_ && session_ != currentSession())
+      forEachExpr({&sizes_, &strides_}, offset_, [](Dim &d) { d = Dim(d.value()); });
     Tensor g = ops::contiguous(grads[0]);
     Tensor part = ops::clone(ops::as_strided(g, sizes_, strides_, offset_));
     std::vector<Tensor> inner = inner_->apply({part}, keep);
@@ -69,10 +82,42 @@ public:
   }
   void release() override { inner_->release(); }
 
+  bool parts(NodeParts &out) const override {
+    // A rule that reads the view would want the view's old history, which the base's has taken in.
+    if (!inner_->parts(out) || out.tensors.empty() ||
+        (inner_->edges[0] && out.tensors[0].tensor.defined() && out.tensors[0].tensor.storageRef()))
+      return false;
+    CopySlicesNode own(*this, inner_);
+    forEachExpr({&own.sizes_, &own.strides_}, own.offset_, [&](Dim &d) { out.dims.push_back(d); });
+    return true;
+  }
+  Ref<GradNode> copyWith(const NodeValues &values) const override {
+    std::vector<GradEdge> edges(values.edges.begin(), values.edges.end());
+    GradEdge base = edges[0];
+    if (!inner_->edges[0])
+      edges[0] = GradEdge(); // whether a gradient of the view is wanted, not where it goes
+    CopySlicesNode own(*this, inner_);
+    size_t mine = 0;
+    forEachExpr({&own.sizes_, &own.strides_}, own.offset_, [&](Dim &) { ++mine; });
+    size_t at = values.dims.empty() ? 0 : values.dims.size() - mine;
+    NodeValues inside = values;
+    inside.edges = Span<const GradEdge>(edges.data(), edges.size());
+    inside.dims = values.dims.slice(0, at);
+    Ref<CopySlicesNode> copy(new CopySlicesNode(*this, inner_->copyWith(inside)));
+    if (!values.dims.empty())
+      forEachExpr({&copy->sizes_, &copy->strides_}, copy->offset_, [&](Dim &d) { d = Dim(values.dims[at++]); });
+    edges[0] = base;
+    copy->edges = std::move(edges);
+    return copy;
+  }
+
 private:
+  CopySlicesNode(const CopySlicesNode &like, Ref<GradNode> inner)
+      : inner_(std::move(inner)), sizes_(like.sizes_), strides_(like.strides_), offset_(like.offset_) {}
   Ref<GradNode> inner_;
   Dims sizes_, strides_;
   Dim offset_;
+  uint64_t session_ = currentSession(); // whose expressions these are
 };
 
 /// The renewed history of a view after its base was written in place.
@@ -91,13 +136,35 @@ public:
   std::vector<Tensor> apply(std::vector<Tensor> grads, bool) override {
     if (!grads[0].defined())
       return {Tensor()};
+    if (session_ && session_ != currentSession())
+      forEachExpr({&baseSizes_, &sizes_, &strides_}, offset_, [](Dim &d) { d = Dim(d.value()); });
     Tensor zeros = ops::zeros<Tensor>(baseSizes_, grads[0].dtype());
     return {ops::as_strided_scatter(zeros, grads[0], sizes_, strides_, offset_)};
   }
 
+  bool parts(NodeParts &out) const override {
+    ViewOfBaseNode own(*this);
+    forEachExpr({&own.baseSizes_, &own.sizes_, &own.strides_}, own.offset_, [&](Dim &d) { out.dims.push_back(d); });
+    return true;
+  }
+  Ref<GradNode> copyWith(const NodeValues &values) const override {
+    Ref<ViewOfBaseNode> copy(new ViewOfBaseNode(*this));
+    size_t at = 0;
+    if (!values.dims.empty())
+      forEachExpr({&copy->baseSizes_, &copy->sizes_, &copy->strides_}, copy->offset_,
+                  [&](Dim &d) { d = Dim(values.dims[at++]); });
+    copy->edges.assign(values.edges.begin(), values.edges.end());
+    return copy;
+  }
+
 private:
+  ViewOfBaseNode(const ViewOfBaseNode &like)
+      : GradNode(), baseSizes_(like.baseSizes_), sizes_(like.sizes_), strides_(like.strides_), offset_(like.offset_) {
+    renewsView = true;
+  }
   Dims baseSizes_, sizes_, strides_;
   Dim offset_;
+  uint64_t session_ = currentSession(); // whose expressions these are
 };
 
 } // namespace

@@ -2,14 +2,14 @@
 // the inputs of the call are its only sources.
 #pragma once
 #include "frontend/compile/Compile.h"
-#include "runtime/autograd/Autograd.h"
+#include "runtime/autograd/TapeTemplate.h"
 #include "runtime/op/Functional.h"
 #include <gtest/gtest.h>
 #include <map>
 
 namespace dlc::testing {
 
-class TestSession final : public trace::Observer {
+class TestSession final : public trace::Observer, public TapeSources {
 public:
   /// `symbols`: whether sizes of the inputs above 1 are symbols (equal sizes: one each).
   TestSession(std::vector<Tensor> inputs, bool symbols) : entry_(std::move(inputs)), symbols_(symbols) {
@@ -105,6 +105,25 @@ public:
         return inputs[i];
     auto it = slots_.find(t.storageRef().get());
     return it == slots_.end() ? Tensor() : view(it->second, metaOf(t), symbolsOf(inputs));
+  }
+  // --- the tape: its tensors are the entry tensors and the outputs of pieces, by slot
+  bool storageOf(const Tensor &t, int32_t &index, Dim &offset) override {
+    auto it = slots_.find(t.storageRef().get());
+    if (it == slots_.end())
+      return false;
+    index = it->second;
+    offset = t.meta().offset - Dim(static_cast<size_t>(index) < entry_.size() ? entry_[index].offset() : 0);
+    return true;
+  }
+  int32_t numberOf(const void *ref) override { return static_cast<int32_t>(sessionRefId(ref)); }
+  /// After run(): gives stand-ins of results their histories.
+  void instantiate(const TapeTemplate &tape, const std::vector<Tensor> &inputs, const std::vector<Tensor> &results,
+                   const std::vector<Number> &numbers = {}) {
+    std::vector<Tensor> tensors = inputs;
+    for (size_t i = inputs.size(); i < storages_.size(); ++i)
+      tensors.push_back(storages_[i] ? flat(static_cast<int>(i), DType::F32) : Tensor());
+    std::vector<int64_t> symbols = symbolsOf(inputs);
+    tape.instantiate({tensors, symbols, numbers}, results);
   }
   /// Keeps the expressions of a tensor's layout for standIn after the session.
   void keep(const Tensor &t) { kept_[t.impl()] = t.meta(); }
