@@ -187,6 +187,10 @@ Obj iterOf(Session &s, const CCall &c) {
     return c.plain();
   }
   PyObject *o = arg(c, 0);
+  if (isListLike(o) || isTupleLike(o)) {
+    s.readAll(o);
+    return c.plain();
+  }
   return Py_TYPE(o)->tp_iter || PySequence_Check(o) ? iterate(s, o) : c.plain();
 }
 

@@ -52,6 +52,7 @@ Obj callSpecial(Session &s, const Obj &method, PyObject *o, Given args);
 /// The object whose instance dictionary `dict` is; null for other dicts.
 PyObject *ownerOf(Session &s, PyObject *dict);
 bool isEnumMember(PyObject *o);
+bool isIdentity(PyObject *o); ///< what id() gave (Objects.cpp)
 bool isEnumClass(PyObject *type);
 
 // --- items (Items.cpp)

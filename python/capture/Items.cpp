@@ -157,7 +157,7 @@ bool isDictLike(PyObject *o) {
 bool checkKey(Session &s, PyObject *key) {
   PyTypeObject *type = Py_TYPE(key);
   if (Session::isScalar(key) || isSymbolic(key) || type->tp_hash == PyBaseObject_Type.tp_hash || isTensor(key) ||
-      isEnumMember(key) || type == &PyFrozenSet_Type || PyFunction_Check(key) || type == deviceType)
+      isEnumMember(key) || isIdentity(key) || type == &PyFrozenSet_Type || PyFunction_Check(key) || type == deviceType)
     return true;
   if (PyTuple_Check(key) && type->tp_hash == PyTuple_Type.tp_hash) {
     s.readAll(key);

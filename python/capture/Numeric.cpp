@@ -228,6 +228,24 @@ Obj roundOf(Session &s, const CCall &c) {
   return callPure(s, c);
 }
 
+/// tensor(data): the numbers are the same in each call, the tensor is a new one.
+Obj newTensor(Session &s, const CCall &c) {
+  for (Py_ssize_t i = 0; i < c.args.total(); ++i)
+    readOperand(s, c.args.v[i]);
+  PyObject *data = arg(c, 0) ? arg(c, 0) : keyword(c, "data");
+  Obj made = c.plain();
+  if (s.failed() || !data || isTensor(data))
+    return made;
+  bool wantsGrad = requiresGrad(tensorOf(made.get()));
+  if (wantsGrad)
+    setRequiresGrad(tensorOf(made.get()), false);
+  s.constant(made.get()); // nobody else sees this one
+  Obj copy = Obj::check(PyObject_CallMethod(made.get(), "clone", nullptr));
+  if (wantsGrad)
+    setRequiresGrad(tensorOf(copy.get()), true);
+  return copy;
+}
+
 // --- sizes of tensors
 
 Obj tensorSize(Session &s, const CCall &c) {
@@ -300,6 +318,7 @@ Handler numberHandler(const char *name) {
                                                               {"list_sort", listSort},
                                                               {"round", roundOf},
                                                               {"tensor_item", tensorItem},
+                                                              {"new_tensor", newTensor},
                                                               {"tensor_list", tensorList},
                                                               {"tensor_size", tensorSize},
                                                               {"tensor_numel", tensorNumel},

@@ -92,6 +92,36 @@ Obj issubclassOf(Session &s, const CCall &c) {
   return boolean(isSubclassOf(s, asType(arg(c, 0)), nullptr, arg(c, 1)));
 }
 
+// --- id()
+
+/// An int that stands for the identity of an object. As it is no plain int, whatever else than comparing it or using
+/// it as a key is done with it ends the session.
+PyTypeObject *identityType() {
+  static PyTypeObject *const type = [] {
+    static PyType_Slot slots[] = {{0, nullptr}};
+    static PyType_Spec spec = {"dlc._Identity", 0, 0, Py_TPFLAGS_DEFAULT, slots};
+    Obj bases = Obj::check(PyTuple_Pack(1, &PyLong_Type));
+    return asType(Obj::check(PyType_FromSpecWithBases(&spec, bases.get())).release());
+  }();
+  return type;
+}
+
+Obj idOf(Session &s, const CCall &c) {
+  constexpr size_t kMaxIdentities = 100;
+  if (isOdd(c, 1, 1))
+    return c.plain();
+  PyObject *o = arg(c, 0);
+  bool seen = false;
+  for (const Obj &other : s.identities)
+    seen |= sameObject(s, o, other.get());
+  if (!seen)
+    s.identities.push_back(Obj::borrow(o));                 // its address is not used again
+  if (s.isKnown(o) && s.identities.size() > kMaxIdentities) // a guard for each two of them
+    s.fail("id() of many objects");
+  Obj plain = c.plain(), args = Obj::check(PyTuple_Pack(1, plain.get()));
+  return Obj::check(PyLong_Type.tp_new(identityType(), args.get(), nullptr));
+}
+
 Obj callableOf(Session &s, const CCall &c) {
   if (!isOdd(c, 1, 1) && !PyFunction_Check(arg(c, 0)))
     lookUp(s, Py_TYPE(arg(c, 0)), DLC_NAME("__call__"));
@@ -226,6 +256,8 @@ Obj baseInit(Session &s, PyObject *f, PyObject *owner, PyObject *self, Given arg
 
 } // namespace
 
+bool isIdentity(PyObject *o) { return Py_TYPE(o) == identityType(); }
+
 Obj callSlotWrapper(Session &s, PyObject *f, Given all) {
   Obj nameObject = Obj::check(PyObject_GetAttrString(f, "__name__"));
   Obj owner = Obj::check(PyObject_GetAttrString(f, "__objclass__"));
@@ -285,6 +317,7 @@ Handler objectHandler(const char *name) {
                                                               {"isinstance", isinstanceOf},
                                                               {"issubclass", issubclassOf},
                                                               {"callable", callableOf},
+                                                              {"id", idOf},
                                                               {"vars", varsOf},
                                                               {"str", strOf},
                                                               {"repr", reprOf},

@@ -130,6 +130,8 @@ public:
   int reads = 0;
   /// Twins entered, by their function: {function, twin}.
   std::unordered_map<PyObject *, std::pair<Obj, Obj>> twins;
+  /// Objects whose id() was asked for.
+  std::vector<Obj> identities;
   /// Known instance dictionaries: whose they are.
   std::unordered_map<PyObject *, Obj> dictOwners;
 
