@@ -4,6 +4,9 @@
 #include "frontend/compile/Compile.h"
 #include "frontend/import/Install.h"
 #include "python/binding/Internal.h"
+#include "python/capture/Dispatch.h"
+#include "python/capture/Hooks.h"
+#include "python/capture/Numbers.h"
 #include "runtime/core/ForkSafe.h"
 #include <frameobject.h>
 #include <structmember.h>
@@ -102,43 +105,15 @@ struct PyCompiled {
   PyObject_HEAD PyObject *function, *dict, *weakrefs;
   vectorcallfunc call;
   Ref<CompiledFunction> compiled;
+  ReplayCache *replay;
 };
 PyTypeObject *compiledType;
 PyCompiled *compiledOf(PyObject *o) { return reinterpret_cast<PyCompiled *>(o); }
 
-/// Keeps the current Python error aside while a region ends.
-class SavedError {
-public:
-  SavedError() { PyErr_Fetch(&type_, &value_, &trace_); }
-  ~SavedError() { PyErr_Restore(type_, value_, trace_); }
-
-private:
-  PyObject *type_, *value_, *trace_;
-};
-
 PyObject *callCompiled(PyObject *self, PyObject *const *args, size_t nargs, PyObject *kwnames) {
-  return guarded([&]() -> PyObject * {
-    PyCompiled *c = compiledOf(self);
-    Obj function = Obj::borrow(c->function);
-    std::optional<CompiledCall> region;
-    region.emplace(c->compiled);
-    Obj result(callPython(function.get(), args, nargs, kwnames));
-    if (!result) {
-      // An op recorded before the exception that fails now would have raised first, had it run when it was called.
-      SavedError keep;
-      {
-        ReleaseGil release;
-        region->finish();
-      }
-      region.reset();
-      return nullptr;
-    }
-    {
-      ReleaseGil release;
-      region->finish();
-    }
-    return result.release();
-  });
+  PyCompiled *c = compiledOf(self);
+  Obj keep = Obj::borrow(self), function = Obj::borrow(c->function);
+  return callCompiledFunction(*c->replay, c->compiled, function.get(), args, PyVectorcall_NARGS(nargs), kwnames);
 }
 
 PyObject *compiledNew(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
@@ -162,6 +137,7 @@ PyObject *compiledNew(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
                       : dynamic == Py_True ? CompileOptions::Dynamic::Always
                                            : CompileOptions::Dynamic::Never;
     new (&c->compiled) Ref<CompiledFunction>(makeRef<CompiledFunction>(name, options));
+    c->replay = new ReplayCache;
     return self.release();
   });
 }
@@ -169,9 +145,11 @@ int compiledTraverse(PyObject *self, visitproc visit, void *arg) {
   Py_VISIT(compiledOf(self)->function);
   Py_VISIT(compiledOf(self)->dict);
   Py_VISIT(Py_TYPE(self));
-  return 0;
+  return compiledOf(self)->replay ? compiledOf(self)->replay->tree.traverse(visit, arg) : 0;
 }
 int compiledClear(PyObject *self) {
+  if (compiledOf(self)->replay)
+    compiledOf(self)->replay->clear();
   Py_CLEAR(compiledOf(self)->function);
   Py_CLEAR(compiledOf(self)->dict);
   return 0;
@@ -182,6 +160,7 @@ void compiledFree(PyObject *self) {
     PyObject_ClearWeakRefs(self);
   compiledClear(self);
   PyTypeObject *type = Py_TYPE(self);
+  delete compiledOf(self)->replay;
   compiledOf(self)->compiled.~Ref<CompiledFunction>();
   type->tp_free(self);
   Py_DECREF(type);
@@ -192,7 +171,10 @@ PyObject *compiledBind(PyObject *self, PyObject *object, PyObject *) {
 }
 
 PyObject *explainMethod(PyObject *self, PyObject *) {
-  return guarded([&] { return PyUnicode_FromString(compiledOf(self)->compiled->explain().c_str()); });
+  return guarded([&] {
+    PyCompiled *c = compiledOf(self);
+    return PyUnicode_FromString((c->compiled->explain() + c->replay->explain()).c_str());
+  });
 }
 PyObject *explainJsonMethod(PyObject *self, PyObject *) {
   return guarded([&] { return PyUnicode_FromString(compiledOf(self)->compiled->explainJson().c_str()); });
@@ -288,15 +270,18 @@ PyType_Spec compiledSpec = {
 
 PyObject *statsFn(PyObject *, PyObject *) {
   CompileStats s = compileStats();
-  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "compilations", (long long)s.compilations,
-                       "breaks", (long long)s.breaks, "fallbacks", (long long)s.fallbacks, "hits", (long long)s.hits,
-                       "small_pieces", (long long)s.smallPieces, "kernels", (long long)s.kernels, "library_calls",
-                       (long long)s.libraryCalls, "other_steps", (long long)s.otherSteps, "llvm_compilations",
-                       (long long)s.llvmCompilations, "cache_hits", (long long)s.cacheHits, "compile_seconds",
-                       s.compileSeconds);
+  ReplayStats r = replayStats();
+  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "replays", (long long)r.replays,
+                       "captures", (long long)r.captures, "traced", (long long)r.traced, "compilations",
+                       (long long)s.compilations, "breaks", (long long)s.breaks, "fallbacks", (long long)s.fallbacks,
+                       "hits", (long long)s.hits, "small_pieces", (long long)s.smallPieces, "kernels",
+                       (long long)s.kernels, "library_calls", (long long)s.libraryCalls, "other_steps",
+                       (long long)s.otherSteps, "llvm_compilations", (long long)s.llvmCompilations, "cache_hits",
+                       (long long)s.cacheHits, "compile_seconds", s.compileSeconds);
 }
 PyObject *resetStats(PyObject *, PyObject *) {
   resetCompileStats();
+  resetReplayStats();
   Py_RETURN_NONE;
 }
 PyObject *isCompilingFn(PyObject *, PyObject *) { return PyBool_FromLong(isCompiling()); }
@@ -394,6 +379,8 @@ void initCompile(PyObject *module) {
   installCompile();
   installCompiler();
   setLocator({mark, describeMark});
+  initNumbers(module);
+  initHooks(module);
   compiledType = reinterpret_cast<PyTypeObject *>(Obj::check(PyType_FromSpec(&compiledSpec)).release());
   if (PyModule_AddObjectRef(module, "_Compiled", reinterpret_cast<PyObject *>(compiledType)) < 0 ||
       PyModule_AddFunctions(module, functions) < 0)

@@ -175,8 +175,9 @@ bool freeDimsHold(const dlc::Tensor &t, const TensorGuard &g) {
 inline bool historyHolds(const dlc::Tensor &t, const TensorGuard &g) {
   auto *meta = static_cast<const GradMeta *>(t.impl()->autograd.get());
   if (!meta || (!meta->node && !meta->base.defined()))
-    return t.impl()->requiresGrad == g.requiresGrad && g.leaf;
-  return requiresGrad(t) == g.requiresGrad && isLeaf(t) == g.leaf;
+    return t.impl()->requiresGrad == g.requiresGrad && g.leaf &&
+           (meta && meta->accumulator ? hasGradHooks(t) : false) == g.hooked;
+  return requiresGrad(t) == g.requiresGrad && isLeaf(t) == g.leaf && hasGradHooks(t) == g.hooked;
 }
 
 inline bool tensorHolds(const Step &s, PyObject *o, const TensorGuard &g) {

@@ -104,8 +104,8 @@ bool sameInstr(const Instr &a, const Instr &b) {
 bool TensorGuard::equals(const Data &d) const {
   const TensorGuard *o = as<TensorGuard>(d);
   return o && type == o->type && dtype == o->dtype && requiresGrad == o->requiresGrad && leaf == o->leaf &&
-         wrapped == o->wrapped && foreign == o->foreign && sizes == o->sizes && strides == o->strides &&
-         contiguous == o->contiguous;
+         hooked == o->hooked && wrapped == o->wrapped && foreign == o->foreign && sizes == o->sizes &&
+         strides == o->strides && contiguous == o->contiguous;
 }
 
 bool AliasGuard::equals(const Data &d) const {

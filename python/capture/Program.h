@@ -149,7 +149,7 @@ bool sameScalar(PyObject *a, PyObject *b);
 struct TensorGuard final : Data {
   PyTypeObject *type = nullptr; ///< exact Python type (checked by IsType before)
   DType dtype = DType::F32;
-  bool requiresGrad = false, leaf = true, wrapped = false, foreign = false;
+  bool requiresGrad = false, leaf = true, wrapped = false, foreign = false, hooked = false;
   Sizes sizes, strides; ///< -1: free; strides of a contiguous tensor with free sizes: `contiguous`
   bool contiguous = true;
   bool equals(const Data &) const override;

@@ -190,6 +190,7 @@ std::string TensorGuard::text() const {
   else if (fixedStrides)
     s += " strides " + listStr(strides);
   s += requiresGrad ? " requires_grad" : "";
+  s += hooked ? " with gradient hooks" : "";
   s += leaf ? "" : " not a leaf";
   return s + (wrapped ? " from a number" : "") + (foreign ? " memory shared with others" : "");
 }

@@ -45,8 +45,7 @@ std::string contentOf(const Instr &i) {
   return s;
 }
 
-Session::Session(PyObject *callee, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
-                 const std::set<std::string> &varying)
+Session::Session(PyObject *callee, Py_ssize_t nargs, PyObject *kwnames, const std::set<std::string> &varying)
     : s_(std::make_unique<State>()) {
   s_->callee = Obj::borrow(callee);
   s_->varying = varying;
@@ -62,7 +61,14 @@ Session::Session(PyObject *callee, PyObject *const *args, Py_ssize_t nargs, PyOb
   load.op = Do::Callee;
   Reg reg = this->load(callee, load, "");
   know(callee, reg, "");
-  (void)args;
+  if (PyMethod_Check(callee)) {
+    Instr part;
+    part.a = reg;
+    part.op = Do::MethodFunc;
+    read(PyMethod_GET_FUNCTION(callee), part, "");
+    part.op = Do::MethodSelf;
+    read(PyMethod_GET_SELF(callee), part, "self");
+  }
 }
 
 Session::~Session() { active = s_->previous; }

@@ -25,8 +25,7 @@ struct Captured {
 class Session final : public trace::Observer {
 public:
   /// `varying`: sources (Instr::source) whose numbers are to be symbols.
-  Session(PyObject *callee, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
-          const std::set<std::string> &varying);
+  Session(PyObject *callee, Py_ssize_t nargs, PyObject *kwnames, const std::set<std::string> &varying);
   ~Session() override;
   /// The session of this thread if there is one and it still learns; else null.
   static Session *current();
@@ -158,6 +157,7 @@ private:
   void noteChanged(PyObject *o);
   Reg tensOf(const dlc::Tensor &t);
   Reg storageReg(const dlc::Tensor &t);
+  void aliasInput(const dlc::Tensor &t);
   void checkAliases();
   void drawRandom(const trace::PieceRecord &record);
   Reg tensLoad(Instr instr);

@@ -9,6 +9,17 @@ template <class T> std::shared_ptr<T> make() { return std::make_shared<T>(); }
 
 Dims toDims(const Sizes &s) { return Dims(s.begin(), s.end()); }
 
+/// As Tensor::meta(), which would ask this session what it says here.
+TensorMeta plainMeta(const dlc::Tensor &t) {
+  TensorMeta m;
+  m.dtype = t.dtype();
+  m.defined = true;
+  m.sizes = toDims(t.impl()->sizes);
+  m.strides = toDims(t.impl()->strides);
+  m.offset = t.impl()->offset;
+  return m;
+}
+
 } // namespace
 
 void Session::identifyTensor(PyObject *value, Reg dst, const std::string &source) {
@@ -18,6 +29,7 @@ void Session::identifyTensor(PyObject *value, Reg dst, const std::string &source
   data->dtype = t.dtype();
   data->requiresGrad = requiresGrad(t);
   data->leaf = isLeaf(t);
+  data->hooked = hasGradHooks(t);
   data->wrapped = t.isWrapped();
   data->foreign = t.storage().foreign();
   data->sizes = t.sizes();
@@ -40,7 +52,7 @@ void Session::identifyTensor(PyObject *value, Reg dst, const std::string &source
   guard(std::move(g));
   if (free.empty())
     return;
-  TensorMeta meta = t.meta();
+  TensorMeta meta = plainMeta(t);
   auto symbol = [&](Do op, int64_t d, int64_t now) {
     Instr i;
     i.op = op;
@@ -69,6 +81,7 @@ void Session::inputMeta(const dlc::Tensor &tensor, TensorMeta &meta) {
     return;
   meta.sizes = it->second.sizes;
   meta.strides = it->second.strides;
+  meta.offset = it->second.offset;
 }
 
 Obj Session::symbolicSizes(const dlc::Tensor &t) {
@@ -171,8 +184,18 @@ void Session::rememberMeta(const dlc::Tensor &t) {
   }
 }
 
-/// Tensors that share memory now must share it in the same way in another call, and no others may.
+void Session::aliasInput(const dlc::Tensor &t) {
+  PyObject *object = static_cast<PyObject *>(t.impl()->pyObject);
+  if (Reg reg = object ? regOf(object) : kNoReg; reg != kNoReg && s_->aliasKnown.insert(reg).second)
+    s_->aliasInputs.emplace_back(reg, t);
+}
+
+/// What a piece writes may be what others read: tensors that share memory now must share it in the same way in another
+/// call, and no others may. That covers what pieces read, and other views of it that the function knows.
 void Session::checkAliases() {
+  for (const Obj &o : s_->keep)
+    if (isTensor(o.get()) && isKnown(o.get()) && s_->storages.count(tensorOf(o.get()).storageRef().get()))
+      aliasInput(tensorOf(o.get()));
   if (s_->aliasInputs.size() == s_->aliasesChecked || s_->aliasInputs.size() < 2) {
     s_->aliasesChecked = s_->aliasInputs.size();
     return;
@@ -219,10 +242,7 @@ void Session::pieceRan(trace::PieceRecord record) {
     call->inputs.push_back(tensOf(t));
     if (failed_)
       return;
-    PyObject *object = static_cast<PyObject *>(t.impl()->pyObject);
-    if (Reg reg = object ? regOf(object) : kNoReg; reg != kNoReg)
-      if (s_->aliasKnown.insert(reg).second)
-        s_->aliasInputs.emplace_back(reg, t);
+    aliasInput(t);
   }
   for (const trace::NumberSource &n : record.numbers) {
     SegmentCall::Number_ number;
@@ -233,7 +253,8 @@ void Session::pieceRan(trace::PieceRecord record) {
     call->numbers.push_back(std::move(number));
   }
   drainFacts();
-  checkAliases();
+  if (std::any_of(record.outputs.begin(), record.outputs.end(), [](auto &o) { return o.writeBack >= 0; }))
+    checkAliases();
   if (!record.facts.empty())
     addFacts(record.facts);
   drawRandom(record);
@@ -311,7 +332,7 @@ void Session::knowResult(const dlc::Tensor &t, Reg reg) {
   s_->storages[t.storageRef().get()] = reg;
   s_->keepStorages.push_back(t.storageRef());
   s_->keepTensors.push_back(t);
-  TensorMeta meta = t.meta();
+  TensorMeta meta = plainMeta(t);
   for (int64_t d = 0; d < t.dim(); ++d) {
     Instr i;
     i.op = Do::SizeOf;

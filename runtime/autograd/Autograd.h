@@ -99,6 +99,8 @@ void detachInPlace(const Tensor &t);
 /// Registers a hook on the gradient of `t`; returns a key for removeHook.
 int64_t addHook(const Tensor &t, std::function<Tensor(const Tensor &)> hook);
 void retainGrad(const Tensor &t);
+/// Whether backward calls somebody (hooks), or keeps a gradient (retain_grad), when it reaches this tensor.
+bool hasGradHooks(const Tensor &t);
 
 /// Accumulates into the .grad of leaves. `grads[i]` may be undefined for a one-element root.
 void backward(Span<const Tensor> roots, Span<const Tensor> grads, bool retainGraph, bool createGraph);

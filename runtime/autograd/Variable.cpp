@@ -255,6 +255,17 @@ int64_t addHook(const Tensor &t, std::function<Tensor(const Tensor &)> hook) {
   return static_cast<int64_t>(e.node->hooks.size()) - 1;
 }
 
+bool hasGradHooks(const Tensor &t) {
+  const GradMeta *m = gradMetaOrNull(t);
+  if (!m)
+    return false;
+  const GradNode *node = m->node ? m->node.get() : m->accumulator.get();
+  uint32_t index = m->node ? m->index : 0;
+  auto ofThis = [&](const auto &entry) { return entry.first == index; };
+  return node && (std::any_of(node->hooks.begin(), node->hooks.end(), ofThis) ||
+                  std::any_of(node->retained.begin(), node->retained.end(), ofThis));
+}
+
 void retainGrad(const Tensor &t) {
   GradEdge e = gradEdgeOf(t);
   DLC_REQUIRE(e, Runtime, "retain_grad: `self` does not require grad\ncall requires_grad_() on it first");

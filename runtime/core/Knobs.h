@@ -12,6 +12,7 @@ namespace dlc {
     "comma-separated: graph, guards, recompiles, breaks, fusion, compile_time, or all")                                \
   X(dumpDir, std::string, "", "DLC_DUMP_DIR", "write one numbered file a compiler phase into this folder")             \
   X(mode, std::string, "full", "DLC_MODE", "eager | interpret | no_fuse | full: how far compiled functions go")        \
+  X(replay, bool, true, "DLC_REPLAY", "learn programs that replay calls without Python; 0: always trace")              \
   X(fusionFuel, int64_t, -1, "DLC_FUSION_FUEL", "stop fusing after this many merges (-1: no limit)")                   \
   X(cacheDir, std::string, "", "DLC_CACHE_DIR", "persistent cache (default: $XDG_CACHE_HOME/dlc or ~/.cache/dlc)")     \
   X(cacheLimitMb, int64_t, 1024, "DLC_CACHE_LIMIT_MB", "size limit of the persistent cache; 0 turns it off")           \
