@@ -182,6 +182,8 @@ bool contains(Session &s, PyObject *o, PyObject *container) {
       throw PythonError{};
     return found != 0;
   }
+  if (!Py_TYPE(container)->tp_iter && !PySequence_Check(container) && PySequence_Contains(container, o) < 0)
+    throw PythonError{};
   return inIterable(s, o, container);
 }
 

@@ -99,11 +99,23 @@ Obj callOp(Session &s, const CCall &c) {
   return c.plain();
 }
 
+/// Whether an argument is the value that reduce or accumulate starts with.
+bool isStart(const CCall &c, Py_ssize_t i) {
+  if (i >= c.args.n)
+    return std::strcmp(textOf(PyTuple_GET_ITEM(c.args.kwnames, i - c.args.n)), "initial") == 0;
+  auto *f = PyCFunction_Check(c.f) ? reinterpret_cast<PyCFunctionObject *>(c.f) : nullptr;
+  return i == 2 && f && std::strcmp(f->m_ml->ml_name, "reduce") == 0;
+}
+
 /// Calls back: callables go through the session, iterables are read.
 Obj callBack(Session &s, const CCall &c, Results results) {
   ArgList list(c.args);
   for (Py_ssize_t i = 0; i < c.args.total(); ++i) {
     PyObject *a = c.args.v[i];
+    if (isStart(c, i)) {
+      list.set(i, concretizeDeep(s, a, false));
+      continue;
+    }
     bool callable = PyCallable_Check(a) && !Py_TYPE(a)->tp_iter;
     list.set(i, callable ? observedCallable(a, results) : consumable(s, concretizeDeep(s, a, false).get()));
   }

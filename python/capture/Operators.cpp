@@ -59,6 +59,49 @@ Obj trySpecial(Session &s, PyObject *o, PyObject *name, PyObject *other) {
   return result.get() == Py_NotImplemented ? Obj() : result;
 }
 
+/// + and * of sequences are tried after those of numbers, which only types with such a slot take part in.
+bool actsAsNumber(PyObject *o, int op) {
+  const PyNumberMethods *number = Py_TYPE(o)->tp_as_number;
+  if (op == kAdd)
+    return number && number->nb_add;
+  return op != kMult || (number && number->nb_multiply);
+}
+
+/// The other operand's method, if the first one is a sequence that the interpreter asks later.
+Obj tryOther(Session &s, int op, PyObject *a, PyObject *b) {
+  if (Py_TYPE(a) == Py_TYPE(b) || !actsAsNumber(b, op))
+    return Obj();
+  return trySpecial(s, b, Obj::check(specialName("r", kBinary[op].name)).get(), a);
+}
+
+/// Makes what the plain operation on C objects reads known. False: the operands are not understood.
+bool readOperands(Session &s, int op, PyObject *a, PyObject *b);
+
+/// a + b or a * b of a sequence, if numbers' methods gave nothing; null: neither is one.
+Obj trySequence(Session &s, int op, PyObject *a, PyObject *b) {
+  const PySequenceMethods *of = Py_TYPE(a)->tp_as_sequence;
+  if (op == kMult && !(of && of->sq_repeat)) {
+    std::swap(a, b);
+    of = Py_TYPE(a)->tp_as_sequence;
+  }
+  bool isSequence = of && ((op == kAdd && of->sq_concat) || (op == kMult && of->sq_repeat));
+  if (!isSequence)
+    return Obj();
+  if (!readOperands(s, op, a, b))
+    s.fail(str("the operator ", kBinary[op].sign, " of ", Py_TYPE(a)->tp_name, " and ", Py_TYPE(b)->tp_name,
+               " is not known to be replayable"));
+  if (op == kAdd)
+    return Obj::check(PySequence_Concat(a, b));
+  if (!PyIndex_Check(b)) {
+    PyErr_Format(PyExc_TypeError, "can't multiply sequence by non-int of type '%.200s'", Py_TYPE(b)->tp_name);
+    throw PythonError{};
+  }
+  Py_ssize_t count = PyNumber_AsSsize_t(b, PyExc_OverflowError);
+  if (count == -1 && PyErr_Occurred())
+    throw PythonError{};
+  return Obj::check(PySequence_Repeat(a, count));
+}
+
 /// Operators of classes in Python, in the interpreter's order.
 Obj userBinary(Session &s, int op, PyObject *a, PyObject *b, bool inPlaceFirst) {
   const BinaryInfo &info = kBinary[op];
@@ -68,23 +111,25 @@ Obj userBinary(Session &s, int op, PyObject *a, PyObject *b, bool inPlaceFirst) 
     if (Obj r = trySpecial(s, a, own.get(), b))
       return r;
   }
-  bool other = Py_TYPE(a) != Py_TYPE(b), rightFirst = false;
+  bool other = Py_TYPE(a) != Py_TYPE(b) && actsAsNumber(b, op), rightFirst = false;
   if (other && PyType_IsSubtype(Py_TYPE(b), Py_TYPE(a)))
     rightFirst = _PyType_Lookup(Py_TYPE(b), right.get()) != _PyType_Lookup(Py_TYPE(a), right.get());
   if (rightFirst)
     if (Obj r = trySpecial(s, b, right.get(), a))
       return r;
-  if (Obj r = trySpecial(s, a, left.get(), b))
-    return r;
+  if (actsAsNumber(a, op))
+    if (Obj r = trySpecial(s, a, left.get(), b))
+      return r;
   if (other && !rightFirst)
     if (Obj r = trySpecial(s, b, right.get(), a))
       return r;
+  if (Obj r = trySequence(s, op, a, b))
+    return r;
   PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for %s%s: '%.100s' and '%.100s'", info.sign,
                inPlaceFirst && op != kPow ? "=" : "", Py_TYPE(a)->tp_name, Py_TYPE(b)->tp_name);
   throw PythonError{};
 }
 
-/// Makes what the plain operation on C objects reads known. False: the operands are not understood.
 bool readOperands(Session &s, int op, PyObject *a, PyObject *b) {
   if (isTensor(a) || isTensor(b)) {
     auto fits = [](PyObject *o) { return isTensor(o) || Session::isScalar(o) || isSymbolic(o); };
@@ -193,6 +238,9 @@ Obj inPlace(Session &s, int op, PyObject *a, PyObject *b) {
       return result;
   bool mutable_ = isListLike(a) || PyAnySet_CheckExact(a) || isDictLike(a);
   Obj own = mutable_ && isUser(a) ? specialMethod(s, a, Obj::check(specialName("i", kBinary[op].name)).get()) : Obj();
+  if (mutable_ && !own && PyList_Check(a))
+    if (Obj result = tryOther(s, op, a, b))
+      return result;
   if (mutable_ && !own && s.isKnown(a))
     return changeContainer(s, op, a, b);
   if (mutable_ && !own && op == kAdd && PyList_Check(a))
