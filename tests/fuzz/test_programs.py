@@ -84,7 +84,7 @@ def test_a_failing_program_is_shrunk(tmp_path):
         try:
             check(write(source, tmp_path, 0), quiet)
         except Difference as difference:
-            return difference.kind
+            return difference.signature
         except Exception:
             return None
 

@@ -134,10 +134,13 @@ def main():
     parser.add_argument("--minimize", type=int, metavar="SEED", help="shrink a program that fails")
     parser.add_argument("--minimize-file", type=Path, help="the same for a program in a file")
     parser.add_argument("--deaths", action="store_true", help="with --minimize: every try in a process of its own")
+    parser.add_argument("--without", metavar="REGEX", help="leave out templates that match: known faults")
     parser.add_argument("--file", type=Path, help="compare the program in a file")
     parser.add_argument("--child", nargs=2, type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     os.environ.setdefault("DLC_NUM_THREADS", "1")
+    if args.without:
+        os.environ["FUZZ_WITHOUT"] = args.without
     if args.child:
         return child(*args.child)
     if args.file:

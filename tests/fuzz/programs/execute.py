@@ -7,6 +7,7 @@ import io
 import logging
 import os
 import random
+import re
 import sys
 import traceback
 import warnings
@@ -26,6 +27,8 @@ class Difference(AssertionError):
     def __init__(self, kind, text):
         super().__init__(f"{kind}: {text}")
         self.kind = kind
+        # What a smaller program must have in common: all but places and numbers.
+        self.signature = kind + (re.sub(r"step_\d+[^:]*|\d+", "", text)[:90] if kind == "outcome" else "")
 
 
 def load(path):
@@ -48,7 +51,10 @@ class Run:
         logger = logging.getLogger("dlc.programs")
         logger.handlers, logger.propagate = [logging.StreamHandler(self.log)], False
         logger.setLevel(logging.INFO)
-        self.target = wrap(self.module.target())
+        target = self.module.target()
+        if not callable(target):
+            raise TypeError("the program has no function")
+        self.target = wrap(target)
         self.records = []
         try:
             for round_ in range(self.module.ROUNDS):
@@ -92,8 +98,9 @@ class Run:
 
     def error(self, error):
         frames = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == self.path]
+        text = "" if isinstance(error, RecursionError) else str(error)  # how deep C frames nest is nobody's business
         inner = [type(e).__qualname__ if e else None for e in (error.__cause__, error.__context__)]
-        return ("raise", type(error).__qualname__, str(error), *inner, frames[-1] if frames else None)
+        return ("raise", type(error).__qualname__, text, *inner, frames[-1] if frames else None)
 
     def state(self, observer):
         names = [n for n in vars(self.module) if not n.startswith("__") and n not in ("STEPS", "target")]

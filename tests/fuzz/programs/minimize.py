@@ -16,21 +16,21 @@ def verdict(source):
         try:
             check(write(source, folder, 0))
         except Difference as found:
-            return found.kind
+            return found.signature
         except (Exception, SystemExit):
             return None
     return None
 
 
 class Cutter(ast.NodeTransformer):
-    """Applies one cut, number `at` in the order of the tree; `count` is how many there are."""
+    """Applies `width` cuts from number `at` on, in the order of the tree; `count` is how many there are."""
 
-    def __init__(self, at):
-        self.at, self.count = at, 0
+    def __init__(self, at, width=1):
+        self.at, self.width, self.count = at, width, 0
 
     def cut(self):
         self.count += 1
-        return self.count - 1 == self.at
+        return self.at <= self.count - 1 < self.at + self.width
 
     def body_of(self, statements):
         kept = []
@@ -71,9 +71,9 @@ def cuts_of(source):
     return cutter.count
 
 
-def apply(source, at):
+def apply(source, at, width):
     try:
-        return ast.unparse(ast.fix_missing_locations(Cutter(at).visit(ast.parse(source)))) + "\n"
+        return ast.unparse(ast.fix_missing_locations(Cutter(at, width).visit(ast.parse(source)))) + "\n"
     except (ValueError, SyntaxError, AttributeError):
         return source
 
@@ -84,15 +84,17 @@ def minimize(source, fails=None, limit=2000):
     kind = fails(source)
     if kind is None:
         return source, None
-    changed, tries = True, 0
-    while changed and tries < limit:
-        changed = False
-        at = 0
+    tries, width = 0, 64
+    while tries < limit:
+        changed, at = False, 0
         while at < cuts_of(source) and tries < limit:
-            candidate = apply(source, at)
+            candidate = apply(source, at, width)
             tries += 1
             if len(candidate) < len(source) and fails(candidate) == kind:
                 source, changed = candidate, True
             else:
-                at += 1
+                at += width
+        if not changed and width == 1:
+            break
+        width = width if changed and width == 1 else max(1, width // 4)
     return source, kind
