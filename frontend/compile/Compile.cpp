@@ -32,6 +32,16 @@ Functions &functions() {
   return *f;
 }
 Backend backend = nullptr;
+std::atomic<uint64_t> resets{0};
+void (*blockingScope)(void (*)(void *), void *) = nullptr;
+
+/// Runs what may take long or wait for other threads.
+template <class F> void blocking(F &&body) {
+  if (!blockingScope)
+    return body();
+  blockingScope([](void *f) { (*static_cast<std::remove_reference_t<F> *>(f))(); }, &body);
+}
+
 thread_local CompiledCall *activeCall = nullptr;
 thread_local trace::Recorder *activeRecorder = nullptr;
 thread_local int *partsCompiled = nullptr; // see OneCompilation
@@ -83,6 +93,9 @@ void countSmallPiece() {
 }
 void setBackend(Backend b) { backend = b; }
 Backend currentBackend() { return backend; }
+uint64_t compilerResets() { return resets.load(std::memory_order_relaxed); }
+void setBlockingScope(void (*scope)(void (*)(void *), void *)) { blockingScope = scope; }
+bool isCompilingDisabled() { return disabledDepth > 0; }
 bool isCompiling() { return activeRecorder != nullptr && currentInterceptor() == activeRecorder; }
 
 CompiledFunction::CompiledFunction(std::string name, CompileOptions options)
@@ -106,6 +119,7 @@ void CompiledFunction::reset() {
 }
 
 void resetCompiler() {
+  resets++;
   std::lock_guard<ForkMutex> lock(functions().mutex);
   for (CompiledFunction *f : functions().all)
     f->reset();
@@ -182,10 +196,17 @@ std::shared_ptr<CompiledGraph> CompiledFunction::build(const Graph &g, const tra
   learnLocations(g);
   auto start = std::chrono::steady_clock::now();
   std::shared_ptr<CompiledGraph> compiled;
-  {
+  std::exception_ptr failed;
+  blocking([&] {
     ForkGate gate;
-    compiled = backend(g, {name_, piece.sharedInput});
-  }
+    try {
+      compiled = backend(g, {name_, piece.sharedInput});
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  });
+  if (failed)
+    std::rethrow_exception(failed);
   GraphStats s = compiled->stats();
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (partsCompiled)
@@ -391,7 +412,7 @@ std::shared_ptr<CacheEntry> CompiledFunction::entryFor(trace::Piece &piece, Skel
     }
     if (background)
       return nullptr;
-    cache_->changed.wait(seen, 50);
+    blocking([&] { cache_->changed.wait(seen, 50); });
     throwIfInterrupted();
   }
   if (background && enqueue(piece, key, bucket))

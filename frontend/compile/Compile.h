@@ -105,6 +105,11 @@ private:
 
 /// Drops all code of all compiled functions.
 void resetCompiler();
+/// How often that happened: what others keep of compiled functions is stale when it changes.
+uint64_t compilerResets();
+
+/// How to wait and compile: `scope` calls body(context) once, without locks that other threads may need (the GIL).
+void setBlockingScope(void (*scope)(void (*body)(void *), void *context));
 
 /// A recording region on this thread. Nested in another region it does nothing: the outer one records.
 class CompiledCall {
@@ -130,6 +135,8 @@ void installCompile();
 
 /// True inside a recording region of this thread (dlc.compiler.is_compiling).
 bool isCompiling();
+/// True inside a recursive DisableScope of this thread: compiled functions are to run eagerly.
+bool isCompilingDisabled();
 /// Runs ops eagerly for the scope, ending the current piece first (dlc.compiler.disable). `recursive`: compiled
 /// functions called in it run eagerly too, otherwise they record on their own.
 class DisableScope {

@@ -112,6 +112,20 @@ PyGILState_STATE ensureGil();
 bool mayWaitForGil();
 /// Shows a warning through Python's warnings module, from any thread.
 void warn(const std::string &text);
+/// Runs `call`, which runs Python code. Nothing that Python code does leaves by unwinding, but for the end of a daemon
+/// thread: that one stops here, before frames with objects of ours are unwound without the GIL.
+template <class F> auto noUnwind(F &&call) -> decltype(call()) {
+  struct Frame {
+    bool returned = false;
+    ~Frame() {
+      if (!returned)
+        hangThread();
+    }
+  } frame;
+  auto result = call();
+  frame.returned = true;
+  return result;
+}
 /// Calls Python code that may run for long.
 PyObject *callPython(PyObject *function, PyObject *const *args, size_t nargs, PyObject *kwnames);
 

@@ -27,8 +27,8 @@ struct Mark {
 struct Marks {
   ForkMutex mutex; // describe() may run without the GIL being ours when the table grows
   std::vector<Mark> all{{nullptr, 0, ""}};
-  std::unordered_map<uint64_t, uint32_t> ids;   ///< by code and offset
-  std::unordered_map<uint64_t, uint32_t> lines; ///< by code and line
+  std::unordered_map<uint64_t, uint32_t> ids;    ///< by code and offset
+  std::unordered_map<uint64_t, uint32_t> lines;  ///< by code and line
   std::unordered_map<PyCodeObject *, bool> ours; ///< code of the dlc package; keeps the code alive
 };
 Marks &marks() {
@@ -375,7 +375,14 @@ PyMethodDef functions[] = {{"_compile_stats", statsFn, METH_NOARGS, nullptr},
 
 } // namespace
 
+/// Compiling, and waiting for others that do: not with the GIL, whoever called.
+static void withoutGil(void (*body)(void *), void *context) {
+  ReleaseGil release(PyGILState_Check());
+  body(context);
+}
+
 void initCompile(PyObject *module) {
+  setBlockingScope(withoutGil);
   installCompile();
   installCompiler();
   setLocator({mark, describeMark});

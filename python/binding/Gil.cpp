@@ -104,17 +104,7 @@ void warn(const std::string &text) {
 }
 
 PyObject *callPython(PyObject *function, PyObject *const *args, size_t nargs, PyObject *kwnames) {
-  // Nothing that Python code does leaves by unwinding, but for the end of a daemon thread.
-  struct Frame {
-    bool returned = false;
-    ~Frame() {
-      if (!returned)
-        hangThread();
-    }
-  } frame;
-  PyObject *result = PyObject_Vectorcall(function, args, nargs, kwnames);
-  frame.returned = true;
-  return result;
+  return noUnwind([&] { return PyObject_Vectorcall(function, args, nargs, kwnames); });
 }
 
 void initGil(PyObject *module) {
