@@ -32,9 +32,10 @@ void Session::identifyTensor(PyObject *value, Reg dst, const std::string &source
   data->hooked = hasGradHooks(t);
   data->wrapped = t.isWrapped();
   data->foreign = t.storage().foreign();
-  data->sizes = t.sizes();
-  data->strides = t.strides();
-  data->contiguous = t.isContiguous();
+  // impl() below: the sizes themselves; sizes() would tell the session that somebody decides by them.
+  data->sizes = t.impl()->sizes;
+  data->strides = t.impl()->strides;
+  data->contiguous = data->strides == contiguousStrides(data->sizes) || t.isContiguous();
   std::vector<int64_t> free;
   for (int64_t d = 0; d < t.dim(); ++d)
     if (s_->varying.count(str("size ", d, " of ", source)))
@@ -66,12 +67,12 @@ void Session::identifyTensor(PyObject *value, Reg dst, const std::string &source
   };
   s_->anySymbolic = true;
   for (int64_t d : free)
-    meta.sizes[static_cast<size_t>(d)] = symbol(Do::SymSize, d, t.size(d));
+    meta.sizes[static_cast<size_t>(d)] = symbol(Do::SymSize, d, t.impl()->sizes[static_cast<size_t>(d)]);
   if (data->contiguous)
     meta.strides = contiguousStrides(meta.sizes);
   else
     for (int64_t d = 0; d < t.dim(); ++d)
-      meta.strides[static_cast<size_t>(d)] = symbol(Do::SymStride, d, t.stride(d));
+      meta.strides[static_cast<size_t>(d)] = symbol(Do::SymStride, d, t.impl()->strides[static_cast<size_t>(d)]);
   s_->metas[t.impl()] = std::move(meta);
 }
 
@@ -131,6 +132,9 @@ Reg Session::storageReg(const dlc::Tensor &t) {
   auto it = s_->storages.find(t.storageRef().get());
   if (it != s_->storages.end())
     return it->second;
+  for (const Obj &o : s_->keep)
+    if (isTensor(o.get()) && isKnown(o.get()) && tensorOf(o.get()).storageRef() == t.storageRef())
+      return s_->storages[t.storageRef().get()] = tensLoad(tensorOfObject(regOf(o.get())));
   fail("a tensor is used that was not reached through anything the function read");
   return kNoReg;
 }
@@ -150,20 +154,20 @@ Reg Session::tensOf(const dlc::Tensor &t) {
   if (failed_)
     return kNoReg;
   auto view = make<ViewOf>();
-  view->sizes = toDims(t.sizes());
-  view->strides = toDims(t.strides());
-  view->offset = t.offset();
+  view->sizes = toDims(t.impl()->sizes);
+  view->strides = toDims(t.impl()->strides);
+  view->offset = t.impl()->offset;
   view->dtype = t.dtype();
   if (s_->anySymbolic) {
     auto known = s_->metas.find(t.impl());
-    if (known != s_->metas.end()) {
-      view->sizes = known->second.sizes;
-      view->strides = known->second.strides;
-      view->offset = known->second.offset;
-    } else {
+    std::optional<TensorMeta> meta = known != s_->metas.end() ? known->second : trace::tracedMeta(t);
+    if (!meta) {
       fail("a view whose sizes vary outlives the piece that made it");
       return kNoReg;
     }
+    view->sizes = meta->sizes;
+    view->strides = meta->strides;
+    view->offset = meta->offset;
   }
   Instr i;
   i.op = Do::View;
@@ -211,11 +215,11 @@ void Session::checkAliases() {
       ++g;
     if (g == groups.size()) {
       groups.push_back(storage);
-      first.push_back(tensor.offset());
+      first.push_back(tensor.impl()->offset);
     }
     data->tensors.push_back(reg);
     data->group.push_back(static_cast<int32_t>(g));
-    data->offsets.push_back(tensor.offset() - first[g]);
+    data->offsets.push_back(tensor.impl()->offset - first[g]);
   }
   Instr i;
   i.op = Do::Aliases;
@@ -341,7 +345,8 @@ void Session::knowResult(const dlc::Tensor &t, Reg reg) {
     i.dst = s_->path.syms++;
     i.loc = markLoc();
     s_->path.body.push_back(i);
-    meta.sizes[static_cast<size_t>(d)] = Dim::symbol(static_cast<uint32_t>(i.dst), t.size(d));
+    meta.sizes[static_cast<size_t>(d)] =
+        Dim::symbol(static_cast<uint32_t>(i.dst), t.impl()->sizes[static_cast<size_t>(d)]);
   }
   meta.strides = contiguousStrides(meta.sizes);
   s_->anySymbolic |= t.dim() > 0;
