@@ -434,10 +434,6 @@ void Session::guardDistinct() {
     }
 }
 
-void Session::attachTape() {
-  if (!s_->histories.empty())
-    fail("a result has a gradient function");
-}
 
 Captured Session::finish() {
   Captured result;

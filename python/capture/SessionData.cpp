@@ -24,6 +24,10 @@ TensorMeta plainMeta(const dlc::Tensor &t) {
 
 void Session::identifyTensor(PyObject *value, Reg dst, const std::string &source) {
   const dlc::Tensor &t = tensorOf(value);
+  auto slot = static_cast<int32_t>(s_->tapeSlots.size());
+  s_->tapeSlots.push_back({dst, kNoReg, t.impl()->offset});
+  s_->tapeStorage.emplace(t.storageRef().get(), slot);
+  s_->tape.addEntry(t, slot);
   auto data = make<TensorGuard>();
   data->type = Py_TYPE(value);
   data->dtype = t.dtype();

@@ -1,6 +1,7 @@
 // What Session keeps; shared by its implementation files.
 #pragma once
 #include "python/capture/Session.h"
+#include "runtime/autograd/TapeTemplate.h"
 #include <deque>
 #include <map>
 
@@ -20,6 +21,12 @@ struct Leaving {
   size_t at = 0; ///< the MakeTensor instruction in *out
   std::vector<Instr> *out = nullptr;
   bool done = false;
+};
+
+/// A tensor that the template of a tape reads: of a known object, or a register of tens.
+struct TapeSlot {
+  Reg object = kNoReg, tens = kNoReg;
+  int64_t offset = 0; ///< of the tensor in its storage, in this call
 };
 
 /// A write of this call, by object, kind and key.
@@ -69,6 +76,9 @@ struct Session::State {
   Reg result = kNoReg;
   std::vector<Leaving> leaving;
   std::vector<std::pair<dlc::Tensor, Reg>> histories; // tensors that leave with a gradient function
+  TapeCapture tape;
+  std::vector<TapeSlot> tapeSlots;                          // what the tape's template may read
+  std::unordered_map<const Storage *, int32_t> tapeStorage; // slot of a tensor over the storage
 };
 
 /// Content of an instruction as a key, for finding equal ones.

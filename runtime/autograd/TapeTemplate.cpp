@@ -1,7 +1,9 @@
-// Making the nodes of a captured call again. Nodes are made in the order of the recorded ones, so that the engine's rule
-// (consumers after producers) holds; each has the edges, saved tensors and numbers of its model with stand-ins for what
-// differs between calls.
+// Making the nodes of a captured call again. Nodes are made in the order of the recorded ones, so that the engine's
+// rule (consumers after producers) holds; each has the edges, saved tensors and numbers of its model with stand-ins for
+// what differs between calls.
 #include "runtime/autograd/TapeTemplate.h"
+#include <algorithm>
+#include <set>
 
 namespace dlc {
 namespace {
@@ -169,6 +171,24 @@ void TapeTemplate::instantiate(const TapeValues &values, Span<const Tensor> resu
     run.attach(values.tensors[r.result], r.history);
   for (const Result &r : results_)
     run.setBase(results[r.result], r.base, results);
+}
+
+std::vector<int32_t> TapeTemplate::tensorsRead() const {
+  std::set<int32_t> read(used_.begin(), used_.end());
+  auto add = [&](const Saved &s) {
+    if (s.kind == Saved::Kind::Entry || s.kind == Saved::Kind::View)
+      read.insert(s.at);
+  };
+  for (const Node &n : nodes_)
+    std::for_each(n.saved.begin(), n.saved.end(), add);
+  for (const Result &r : results_) {
+    add(r.base.own);
+    if (r.base.kind == Base::Kind::Entry)
+      read.insert(r.base.at);
+  }
+  for (const Result &r : entries_)
+    read.insert(static_cast<int32_t>(r.result));
+  return {read.begin(), read.end()};
 }
 
 TapeCapture::TapeCapture() : first_(gradSequence()) {}

@@ -32,6 +32,8 @@ public:
   /// storages are already those that the call leaves. Throws only for lack of memory.
   void instantiate(const TapeValues &values, Span<const Tensor> results) const;
   size_t numNodes() const { return nodes_.size(); }
+  /// Indices of TapeValues::tensors that instantiate() looks at, ascending.
+  std::vector<int32_t> tensorsRead() const;
   bool empty() const { return nodes_.empty() && results_.empty() && entries_.empty(); }
 
 private:
@@ -52,12 +54,12 @@ private:
   };
   struct Saved {
     enum class Kind : uint8_t { Same, Entry, View, Shape, Number, Size } kind = Kind::Same;
-    Tensor same;        // Same: constant, or undefined
-    int32_t at = -1;    // Entry, View: of TapeValues::tensors; Number: of numbers
-    Layout layout;      // View, Shape
+    Tensor same;     // Same: constant, or undefined
+    int32_t at = -1; // Entry, View: of TapeValues::tensors; Number: of numbers
+    Layout layout;   // View, Shape
     bool wrapped = false;
-    Dim dim;            // Size: as a number
-    Number number;      // Size: of which category
+    Dim dim;             // Size: as a number
+    Number number;       // Size: of which category
     uint32_t behind = 0; // versions since it was saved
   };
   struct NumberPart {
