@@ -181,6 +181,7 @@ PyObject *explainJsonMethod(PyObject *self, PyObject *) {
 }
 PyObject *resetMethod(PyObject *self, PyObject *) {
   compiledOf(self)->compiled->reset();
+  compiledOf(self)->replay->clear();
   Py_RETURN_NONE;
 }
 PyObject *graphJsonMethod(PyObject *self, PyObject *) {

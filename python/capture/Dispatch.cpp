@@ -81,6 +81,14 @@ void ReplayCache::clear() {
   loc_.clear();
 }
 
+/// dlc.compiler.reset() dropped the code that programs run.
+void ReplayCache::forgetStale() {
+  if (uint64_t now = compilerResets(); now != resets_) {
+    clear();
+    resets_ = now;
+  }
+}
+
 /// One call with its session.
 class ReplayCall {
 public:
@@ -132,6 +140,8 @@ PyObject *ReplayCall::capture() {
   ++stats.traced;
   Session session(function_, nargs_, kwnames_, cache_.varying_);
   CompiledCall region(compiled_, &session);
+  if (!region.active())
+    session.fail("another compiled call is recording");
   std::vector<Obj> seen = readArguments(session);
   std::vector<PyObject *> raw;
   for (const Obj &o : seen)
@@ -178,7 +188,9 @@ void ReplayCall::learn(Captured captured) {
 PyObject *callCompiledFunction(ReplayCache &cache, const Ref<CompiledFunction> &compiled, PyObject *function,
                                PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   return guarded([&]() -> PyObject * {
-    if (currentInterceptor() || Session::current() || watched() || !knobs().replay || knobs().mode == "eager")
+    cache.forgetStale();
+    if (currentInterceptor() || watched() || !knobs().replay || knobs().mode == "eager" || isCompilingDisabled() ||
+        compiled->waitsForCode())
       return trace(compiled, function, args, nargs, kwnames);
     if (!cache.tree.empty()) {
       ReplayResult r = cache.tree.run(function, args, nargs, kwnames);

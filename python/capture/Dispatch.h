@@ -24,12 +24,14 @@ public:
   /// Text for explain(): programs, guards, or why there are none.
   std::string explain() const;
   void clear();
+  void forgetStale();
 
 private:
   friend class ReplayCall;
   std::set<std::string> varying_; ///< sources whose numbers changed between calls
   int failures_ = 0;              ///< captures in a row that taught nothing
   int64_t waiting_ = 0;           ///< calls to trace before the next capture is tried
+  uint64_t resets_ = compilerResets();
   std::string why_, loc_;
 };
 
