@@ -67,7 +67,74 @@ private:
       return fullScatter(op, info);
     if (name == "cat" && op->getNumOperands() == 1)
       return self;
+    if (name == "add")
+      joinScatters(op);
     return {};
+  }
+
+  /// Part of a sum of slice_scatters into zeros: what is written to [start, end) of dim `dim`.
+  struct Slice {
+    Value src, zeros;
+    int64_t dim, start, end;
+  };
+  std::optional<Slice> sliceOf(Operation *op) {
+    if (!op || op->getName().getStringRef() != "dlc.slice_scatter")
+      return std::nullopt;
+    OperandRanges operands(op, *infoOf(op));
+    Slice s{operands["src"], operands["self"], op->getAttrOfType<IntegerAttr>("dim").getInt(), 0, 0};
+    Operation *fill = s.zeros.getDefiningOp();
+    if (!fill || fill->getName().getStringRef() != "dlc.full" || s.zeros.getType() != op->getResult(0).getType())
+      return std::nullopt;
+    Value zero = OperandRanges(fill, *infoOf(fill))["fill_value"];
+    auto bound = [&](StringRef name) { return operands[name] ? symbols_.dim(operands[name]) : std::nullopt; };
+    std::optional<Dim> start = bound("start"), end = bound("end"), step = bound("step");
+    if (!isNumber(zero, 0) || std::signbit(numberOf(zero).toDouble()) || !start || !end || !step || !step->same(1) ||
+        !start->isConst() || !end->isConst() || dtypeOf(s.src) != dtypeOf(s.zeros))
+      return std::nullopt;
+    s.start = start->value();
+    s.end = end->value();
+    return s;
+  }
+
+  bool slicesOf(Value sum, SmallVectorImpl<Slice> &slices) {
+    Operation *op = sum.getDefiningOp();
+    if (op && op->getName().getStringRef() == "dlc.add") {
+      OperandRanges operands(op, *infoOf(op));
+      return isNumber(operands["alpha"], 1) && isa<RankedTensorType>(operands["other"].getType()) &&
+             slicesOf(operands["self"], slices) && slicesOf(operands["other"], slices);
+    }
+    std::optional<Slice> s = sliceOf(op);
+    if (s)
+      slices.push_back(*s);
+    return s.has_value();
+  }
+
+  /// The gradient of a tensor that was cut into parts, a sum of slice_scatters into zeros that cover everything once,
+  /// becomes their cat plus zero: adding zeros often is adding zero once (which turns -0.0 into 0.0).
+  void joinScatters(Operation *op) {
+    SmallVector<Slice> slices;
+    if (!isa<RankedTensorType>(op->getOperand(1).getType()) || !slicesOf(op->getResult(0), slices))
+      return;
+    llvm::sort(slices, [](const Slice &a, const Slice &b) { return a.start < b.start; });
+    Dims sizes = symbols_.sizes(op->getResult(0));
+    int64_t rank = static_cast<int64_t>(sizes.size()), dim = slices[0].dim + (slices[0].dim < 0 ? rank : 0), at = 0;
+    ir::OpParts parts;
+    parts.operands.emplace_back();
+    for (const Slice &s : slices) {
+      if (s.dim + (s.dim < 0 ? rank : 0) != dim || s.start != at || s.end <= at ||
+          s.zeros.getType() != op->getResult(0).getType())
+        return;
+      at = s.end;
+      parts.operands[0].push_back(s.src);
+    }
+    if (!sizes[dim].same(Dim(at)))
+      return;
+    OpBuilder b(op);
+    parts.operands.emplace_back();
+    parts.attributes.push_back(b.getNamedAttr("dim", b.getI64IntegerAttr(dim)));
+    Value joined = ir::createOp(b, op->getLoc(), *findOp("cat"), parts, {op->getResult(0).getType()})->getResult(0);
+    op->setOperand(0, joined);
+    op->setOperand(1, slices[0].zeros);
   }
 
   /// A view that is its operand: same sizes, strides and offset. For a row-major operand that is what the layout says.

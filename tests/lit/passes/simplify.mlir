@@ -48,3 +48,43 @@ func.func @overlapping(%base: tensor<8xf32>, %v: tensor<3x3xf32>) -> tensor<3x3x
   %1 = dlc.as_strided(%0, %c3, %c3, %c1, %c1, %c0) {operandSegmentSizes = array<i32: 1, 2, 2, 1>} : (tensor<8xf32>, index, index, index, index, index) -> tensor<3x3xf32>
   return %1 : tensor<3x3xf32>
 }
+// The gradient of what was cut into parts is their cat; plus zero, since -0.0 + 0.0 is 0.0. Not if a part is missing.
+// CHECK-LABEL: func.func @parts
+// CHECK: %[[ZEROS:.*]] = dlc.full
+// CHECK: %[[CAT:.*]] = dlc.cat(%arg1, %arg0, %arg2) {dim = 1 : i64}
+// CHECK: dlc.add(%[[CAT]], %[[ZEROS]]
+// CHECK-LABEL: func.func @missing
+// CHECK: dlc.slice_scatter
+// CHECK-NOT: dlc.cat
+func.func @parts(%a: tensor<4x2xf32>, %b: tensor<4x3xf32>, %c: tensor<4x1xf32>) -> tensor<4x6xf32> attributes {dlc.symbols = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %c5 = arith.constant 5 : index
+  %c6 = arith.constant 6 : index
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %0 = dlc.full(%c4, %c6, %zero) {dtype = f32, operandSegmentSizes = array<i32: 2, 1>} : (index, index, i64) -> tensor<4x6xf32>
+  %1 = dlc.slice_scatter(%0, %a, %c3, %c5, %c1) {dim = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (tensor<4x6xf32>, tensor<4x2xf32>, index, index, index) -> tensor<4x6xf32>
+  %2 = dlc.slice_scatter(%0, %b, %c0, %c3, %c1) {dim = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (tensor<4x6xf32>, tensor<4x3xf32>, index, index, index) -> tensor<4x6xf32>
+  %3 = dlc.slice_scatter(%0, %c, %c5, %c6, %c1) {dim = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (tensor<4x6xf32>, tensor<4x1xf32>, index, index, index) -> tensor<4x6xf32>
+  %4 = dlc.add(%1, %2, %one) : (tensor<4x6xf32>, tensor<4x6xf32>, i64) -> tensor<4x6xf32>
+  %5 = dlc.add(%4, %3, %one) : (tensor<4x6xf32>, tensor<4x6xf32>, i64) -> tensor<4x6xf32>
+  return %5 : tensor<4x6xf32>
+}
+func.func @missing(%a: tensor<4x2xf32>, %b: tensor<4x3xf32>) -> tensor<4x6xf32> attributes {dlc.symbols = array<i64>} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c4 = arith.constant 4 : index
+  %c5 = arith.constant 5 : index
+  %c6 = arith.constant 6 : index
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %0 = dlc.full(%c4, %c6, %zero) {dtype = f32, operandSegmentSizes = array<i32: 2, 1>} : (index, index, i64) -> tensor<4x6xf32>
+  %1 = dlc.slice_scatter(%0, %a, %c3, %c5, %c1) {dim = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (tensor<4x6xf32>, tensor<4x2xf32>, index, index, index) -> tensor<4x6xf32>
+  %2 = dlc.slice_scatter(%0, %b, %c0, %c3, %c1) {dim = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1>} : (tensor<4x6xf32>, tensor<4x3xf32>, index, index, index) -> tensor<4x6xf32>
+  %3 = dlc.add(%1, %2, %one) : (tensor<4x6xf32>, tensor<4x6xf32>, i64) -> tensor<4x6xf32>
+  return %3 : tensor<4x6xf32>
+}
