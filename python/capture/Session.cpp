@@ -13,7 +13,8 @@ bool isExactContainer(PyObject *o) {
 
 /// Objects that a session may keep alive and compare by identity.
 bool isStatic(PyObject *o) {
-  if (PyType_Check(o) || PyModule_Check(o) || PyCode_Check(o) || isDType(o) || Py_TYPE(o) == deviceType)
+  if (PyType_Check(o) || PyModule_Check(o) || PyCode_Check(o) || isDType(o) || Py_TYPE(o) == deviceType ||
+      Py_TYPE(o) == generatorType) // of a generator the state is read at each call
     return true;
   if (PyCFunction_Check(o)) {
     PyObject *self = PyCFunction_GET_SELF(o);
@@ -61,6 +62,8 @@ Session::Session(PyObject *callee, Py_ssize_t nargs, PyObject *kwnames, const st
   load.op = Do::Callee;
   Reg reg = this->load(callee, load, "");
   know(callee, reg, "");
+  if (PyFunction_Check(callee))
+    identify(callee, reg, "");
   if (PyMethod_Check(callee)) {
     Instr part;
     part.a = reg;
