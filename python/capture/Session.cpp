@@ -280,7 +280,7 @@ bool Session::readEntry(PyObject *o) {
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(before.get()); ++k) {
       Instr item = on(Do::Item, reg);
       item.imm = k;
-      read(PyList_GET_ITEM(before.get(), k), std::move(item), str(name, "[", k, "]"));
+      concretize(read(PyList_GET_ITEM(before.get(), k), std::move(item), str(name, "[", k, "]")).get());
     }
   } else if (PyDict_Check(o)) {
     Obj keys = Obj::check(PySequence_Tuple(before.get()));
@@ -289,7 +289,7 @@ bool Session::readEntry(PyObject *o) {
     guard(std::move(g));
     PyObject *key, *value;
     for (Py_ssize_t at = 0; PyDict_Next(before.get(), &at, &key, &value);)
-      readDictItem(o, key, value);
+      concretize(readDictItem(o, key, value).get());
   } else {
     readSet(o, before.get());
   }
@@ -431,13 +431,13 @@ bool Session::readAll(PyObject *o) {
     Obj n = length(o);
     concretize(n.get());
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k)
-      item(o, k);
+      concretize(item(o, k).get()); // who reads the container itself sees plain numbers
   } else if (PyDict_Check(o)) {
     Obj keys = dictKeys(o);
     for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(keys.get()); ++k) {
       PyObject *key = PyTuple_GET_ITEM(keys.get(), k);
       if (PyObject *value = PyDict_GetItemWithError(o, key))
-        readDictItem(o, key, value);
+        concretize(readDictItem(o, key, value).get());
     }
   } else if (PyAnySet_Check(o)) {
     readSet(o, o);
