@@ -1,5 +1,6 @@
 // The three ways of a call: replay, capture, trace.
 #include "python/capture/Dispatch.h"
+#include "python/capture/Audit.h"
 #include "python/capture/Hooks.h"
 #include "python/capture/Session.h"
 #include "runtime/core/Knobs.h"
@@ -163,14 +164,21 @@ PyObject *ReplayCall::capture() {
 
 void ReplayCall::learn(Captured captured) {
   if (captured.ok) {
+    if (logEnabled("guards"))
+      for (const Instr &i : captured.path.body)
+        logLine("guards", str(compiled_->name(), ": ", text(i)));
+    try {
+      cache_.tree.insert(std::move(captured.path));
+    } catch (const Error &e) { // the call has its result; what can't be replayed is traced
+      captured.ok = false;
+      captured.why = e.what();
+    }
+  }
+  if (captured.ok) {
     ++stats.captures;
     cache_.failures_ = 0;
     cache_.why_.clear();
     cache_.loc_.clear();
-    if (logEnabled("guards"))
-      for (const Instr &i : captured.path.body)
-        logLine("guards", str(compiled_->name(), ": ", text(i)));
-    cache_.tree.insert(std::move(captured.path));
     // Over the budget learning goes on, but ever more rarely.
     if (cache_.tree.stats().paths >= Tree::kMaxPaths)
       cache_.waiting_ = 64;
@@ -185,6 +193,23 @@ void ReplayCall::learn(Captured captured) {
                           captured.loc, captured.loc.empty() ? " because " : ": ", captured.why));
 }
 
+namespace {
+
+/// DLC_AUDIT: Python runs though a program fits, and both are compared. Null and no error: no program fits.
+PyObject *audited(ReplayCache &cache, const Ref<CompiledFunction> &compiled, PyObject *function, PyObject *const *args,
+                  Py_ssize_t nargs, PyObject *kwnames) {
+  std::unique_ptr<Preview> expected = preview(cache.tree, function, args, nargs, kwnames);
+  if (!expected)
+    return nullptr;
+  Obj result = Obj::check(trace(compiled, function, args, nargs, kwnames));
+  std::string differences = expected->compare(result.get());
+  DLC_REQUIRE(differences.empty(), Runtime, "audit: the replay of `", compiled->name(), "` differs from Python:\n",
+              differences, "please report this; config.replay = False turns replays off");
+  return result.release();
+}
+
+} // namespace
+
 PyObject *callCompiledFunction(ReplayCache &cache, const Ref<CompiledFunction> &compiled, PyObject *function,
                                PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   return guarded([&]() -> PyObject * {
@@ -192,6 +217,10 @@ PyObject *callCompiledFunction(ReplayCache &cache, const Ref<CompiledFunction> &
     if (currentInterceptor() || watched() || !knobs().replay || knobs().mode == "eager" || isCompilingDisabled() ||
         compiled->waitsForCode())
       return trace(compiled, function, args, nargs, kwnames);
+    static int64_t calls = 0; // under the GIL
+    if (knobs().audit > 0 && !cache.tree.empty() && ++calls % knobs().audit == 0)
+      if (PyObject *result = audited(cache, compiled, function, args, nargs, kwnames))
+        return result;
     if (!cache.tree.empty()) {
       ReplayResult r = cache.tree.run(function, args, nargs, kwnames);
       if (r.kind != ReplayResult::Kind::Miss) {

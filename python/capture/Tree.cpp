@@ -266,10 +266,6 @@ void Tree::insert(Path path) {
                                   "dropped from now on: ", most, " keeps changing"));
     }
   }
-  if (logEnabled("guards"))
-    for (const InstrPtr &i : program->body)
-      if (isGuard(i->op))
-        logLine("guards", str(text(*i), i->loc ? "  # " : "", locText(i->loc)));
   CodeRef old = st.code, fresh = assemble(std::move(all));
   st.missText = lastMiss();
   st.failed.clear();
