@@ -108,6 +108,8 @@ public:
   void missed() {
     for (std::string &source : cache_.tree.failedSources())
       cache_.varying_.insert(std::move(source));
+    if (logEnabled("guards"))
+      logLine("guards", str(compiled_->name(), ": no program fits: ", cache_.tree.lastMiss()));
   }
 
   PyObject *capture();

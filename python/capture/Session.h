@@ -158,6 +158,7 @@ private:
   Reg tensOf(const dlc::Tensor &t);
   Reg storageReg(const dlc::Tensor &t);
   void aliasInput(const dlc::Tensor &t);
+  Reg copyOf(const dlc::Tensor &t, Reg reg);
   void checkAliases();
   void drawRandom(const trace::PieceRecord &record);
   Reg tensLoad(Instr instr);

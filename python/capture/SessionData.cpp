@@ -239,6 +239,26 @@ void Session::drawRandom(const trace::PieceRecord &record) {
       s_->draws.emplace_back(Ref<Generator>(n.generator), n.blocks);
 }
 
+/// The recorder reads memory that others share by a copy, which is dense; the piece knows only that layout.
+Reg Session::copyOf(const dlc::Tensor &t, Reg reg) {
+  if (t.impl()->strides == contiguousStrides(t.impl()->sizes))
+    return reg;
+  static const OpInfo &clone = opNamed("clone");
+  auto call = make<EagerCall>();
+  call->op = &clone;
+  GVal value{reg};
+  Arg<GVal> args[2] = {Arg<GVal>::of(value), Arg<GVal>::ofStr(Str("preserve_format"))};
+  call->args = OwnedArgs<GVal>(Span<const Arg<GVal>>(args, 2));
+  call->outs.push_back(s_->path.tens++);
+  Instr i;
+  i.op = Do::Eager;
+  i.loc = markLoc();
+  Reg out = call->outs[0];
+  i.data = std::move(call);
+  s_->path.body.push_back(std::move(i));
+  return out;
+}
+
 void Session::pieceRan(trace::PieceRecord record) {
   if (failed_)
     return;
@@ -247,9 +267,10 @@ void Session::pieceRan(trace::PieceRecord record) {
   call->wholeStorage = record.wholeStorage;
   call->symbols = record.symbols;
   for (const dlc::Tensor &t : record.inputs) {
-    call->inputs.push_back(tensOf(t));
+    Reg input = tensOf(t);
     if (failed_)
       return;
+    call->inputs.push_back(t.storage().foreign() ? copyOf(t, input) : input);
     aliasInput(t);
   }
   for (const trace::NumberSource &n : record.numbers) {
