@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 MOST_FAILURES = 100
-CALLS = ("calls", "raised", "compilations", "breaks", "fallbacks", "hits", "captures", "replays")
+CALLS = ("calls", "raised", "compilations", "breaks", "fallbacks", "hits", "captures", "replays", "traced")
 
 
 def child(first, count):

@@ -135,7 +135,7 @@ def tensors_in(value):
     return [t for item in value for t in tensors_in(item)] if isinstance(value, (list, tuple)) else []
 
 
-COUNTS = ("compilations", "breaks", "fallbacks", "hits", "captures", "replays")
+COUNTS = ("compilations", "breaks", "fallbacks", "hits", "captures", "replays", "traced")
 
 
 def check(path, compiler=dlc.compile):
@@ -155,13 +155,18 @@ def check(path, compiler=dlc.compile):
 
 
 def reasons(target):
-    """Why calls of a compiled function took the trace tier: {text without what varies: how often}."""
+    """Why calls of a compiled function ran Python, without what varies, and what went wrong: {text: how often}."""
     compiled = getattr(target, "_compiled_call", target)
-    events = collections.Counter()
-    for e in compiled.events() if hasattr(compiled, "events") else ():
-        if e["kind"] not in ("break", "compile", "hit"):
-            events[f"{e['kind']}: {e['text'].splitlines()[0] if e['text'] else ''}"] += 1
-    return dict(events)
+    if not hasattr(compiled, "events"):
+        return {}
+    found = collections.Counter(
+        f"{e['kind']}: {e['text'].splitlines()[0]}" for e in compiled.events() if e["kind"] == "fallback"
+    )
+    for line in compiled.explain().splitlines():
+        why = re.search(r"because (?:at \S+:\d+: )?(.*)", line)
+        if why and "Python" in line.split("because")[0]:
+            found["Python ran: " + re.sub(r"\d+", "N", why.group(1))[:160]] += 1
+    return dict(found)
 
 
 def write(source, folder, seed):
