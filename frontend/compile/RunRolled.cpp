@@ -8,6 +8,11 @@ namespace dlc {
 namespace {
 /// A piece shorter than this holds no loop worth rolling.
 constexpr size_t kMinRolled = 12;
+
+/// Compiled however short: the interpreter writes to copies of what an optimizer's step changes.
+bool writes(const Graph &g) {
+  return std::any_of(g.nodes.begin(), g.nodes.end(), [](const GraphNode &n) { return n.op->has(kMutates); });
+}
 } // namespace
 
 /// What runs the steps of a part: one for all, or one for each if an index or size differs. Empty if the ops can't be
@@ -18,11 +23,15 @@ std::vector<CompiledFunction::Ready> CompiledFunction::prepareSteps(RolledPart &
     out.emplace_back();
     return out;
   }
-  if (part.dims.empty()) {
+  if (part.dims.empty() && !writes(part.piece.graph)) {
     out.push_back(prepare(part.piece));
     return out;
   }
   Skeleton key = skeletonOf(part.piece);
+  if (part.dims.empty()) {
+    out.push_back(prepare(part.piece, key));
+    return out;
+  }
   size_t width = part.dims.size() / part.steps;
   auto setStep = [&](size_t k) {
     std::copy_n(part.dims.begin() + k * width, width, key.numbers.begin() + key.inputNumbers);

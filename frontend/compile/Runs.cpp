@@ -72,7 +72,7 @@ constexpr int kMaxRefusals = 4;
 /// A body of this size is rolled for two steps beside a loop, and known again.
 constexpr size_t kLongBody = 8;
 /// Steps that make a loop of inputs that differ in each step (layers of a network) worth rolling.
-constexpr size_t kManySteps = 16;
+constexpr size_t kManySteps = 64;
 
 /// Everything about a node that doesn't depend on where its operands come from or which place of them it reads.
 uint64_t keyOf(const Producers &from, const GraphNode &n) {
