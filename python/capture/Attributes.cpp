@@ -58,6 +58,7 @@ bool hasPlainGetters(PyObject *o) {
   return PyType_Check(o) || PyFunction_Check(o) || t == &PyProperty_Type || t == &PyStaticMethod_Type ||
          t == &PyClassMethod_Type || t == &PySlice_Type || t == &PyRange_Type || PyExceptionInstance_Check(o) ||
          isDType(o) || t == deviceType || PyCode_Check(o) || PyComplex_CheckExact(o) || PyMethod_Check(o) ||
+         PyCFunction_Check(o) ||
          std::strcmp(t->tp_name, "functools.partial") == 0 || std::strcmp(t->tp_name, "dlc.finfo") == 0 ||
          std::strcmp(t->tp_name, "dlc.iinfo") == 0 || std::strcmp(t->tp_name, "dlc._Compiled") == 0;
 }
@@ -411,11 +412,19 @@ Obj byPython(Session &s, PyObject *o, PyObject *name) {
   }
   if (value)
     return value;
-  Obj method = specialMethod(s, o, DLC_NAME("__getattr__"));
-  return method ? callSpecial(s, method, o, {&name, 1}) : Obj::check(PyObject_GetAttr(o, name));
+  if (Obj method = specialMethod(s, o, DLC_NAME("__getattr__")))
+    return callSpecial(s, method, o, {&name, 1});
+  return callObject(s, boundInC(s, o, hook.get(), "__getattr__").get(), {&name, 1});
 }
 
 } // namespace
+
+Obj boundInC(Session &s, PyObject *o, PyObject *found, const char *name) {
+  PyTypeObject *kind = Py_TYPE(found);
+  if (kind != &PyMethodDescr_Type && kind != &PyWrapperDescr_Type)
+    s.fail(str("`", name, "` of ", Py_TYPE(o)->tp_name, " objects is a ", kind->tp_name));
+  return kind->tp_descr_get ? Obj::check(kind->tp_descr_get(found, o, asObject(Py_TYPE(o)))) : Obj::borrow(found);
+}
 
 Obj attribute(Session &s, PyObject *o, PyObject *name) {
   if (isSymbolic(o)) {

@@ -140,8 +140,14 @@ bool isPlainlyIndexed(PyObject *o) {
 
 } // namespace
 
+/// Classes in Python have a slot of their own for subscripts, also when they inherit what it does.
+static bool indexesLike(PyObject *o, PyTypeObject *base) {
+  return Py_TYPE(o)->tp_as_mapping->mp_subscript == base->tp_as_mapping->mp_subscript ||
+         _PyType_Lookup(Py_TYPE(o), DLC_NAME("__getitem__")) == _PyType_Lookup(base, DLC_NAME("__getitem__"));
+}
+
 bool isListLike(PyObject *o) {
-  return PyList_Check(o) && Py_TYPE(o)->tp_as_mapping->mp_subscript == PyList_Type.tp_as_mapping->mp_subscript &&
+  return PyList_Check(o) && indexesLike(o, &PyList_Type) &&
          Py_TYPE(o)->tp_iter == PyList_Type.tp_iter;
 }
 bool isTupleLike(PyObject *o) {
@@ -150,7 +156,7 @@ bool isTupleLike(PyObject *o) {
           Py_TYPE(o)->tp_as_mapping->mp_subscript == PyTuple_Type.tp_as_mapping->mp_subscript);
 }
 bool isDictLike(PyObject *o) {
-  return PyDict_Check(o) && Py_TYPE(o)->tp_as_mapping->mp_subscript == PyDict_Type.tp_as_mapping->mp_subscript &&
+  return PyDict_Check(o) && indexesLike(o, &PyDict_Type) &&
          (Py_TYPE(o)->tp_iter == PyDict_Type.tp_iter || Py_TYPE(o)->tp_iter == PyODict_Type.tp_iter);
 }
 

@@ -56,13 +56,16 @@ Obj change(Session &s, const CCall &c, bool consumes, bool reads) {
     return c.plain(list.given());
   if (PyDict_Check(c.self) && ownerOf(s, c.self))
     s.fail("the dictionary of an object is changed");
-  if (!PyList_Check(c.self) && !PyDict_Check(c.self) && !PyAnySet_Check(c.self))
+  // Nothing reads a deque from outside, so it need not be known what is in it.
+  bool written = !reads && !consumes && std::strcmp(Py_TYPE(c.self)->tp_name, "collections.deque") == 0;
+  if (!PyList_Check(c.self) && !PyDict_Check(c.self) && !PyAnySet_Check(c.self) && !written)
     notKnown(s, str(c.name(), " of an object from outside"));
   if (reads || PyAnySet_Check(c.self))
     s.readAll(c.self);
   if (s.failed())
     return callPlain(c.f, c.bound ? list.given() : ArgList(list.given(), c.self).given());
-  s.beforeChange(c.self);
+  if (!written)
+    s.beforeChange(c.self);
   for (Py_ssize_t i = 0; i < c.args.total(); ++i)
     list.set(i, plainNumber(list.given().v[i]));
   Obj result = c.plain(list.given());
@@ -216,7 +219,7 @@ Handler handlerNamed(const char *name) {
   for (const auto &[kind, handler] : kinds)
     if (std::strcmp(kind, name) == 0)
       return handler;
-  for (auto find : {numberHandler, containerHandler, objectHandler})
+  for (auto find : {numberHandler, containerHandler, objectHandler, libraryHandler})
     if (Handler handler = find(name))
       return handler;
   return nullptr;

@@ -25,6 +25,7 @@ Handler handlerNamed(const char *name);
 Handler numberHandler(const char *name);    // Numeric.cpp
 Handler containerHandler(const char *name); // Containers.cpp
 Handler objectHandler(const char *name);    // Objects.cpp
+Handler libraryHandler(const char *name);   // Library.cpp
 
 /// Ends the session: `name` is not known to be replayable.
 void notKnown(Session &s, const std::string &name);

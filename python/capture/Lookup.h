@@ -15,6 +15,8 @@ Obj classEntry(Session &s, PyTypeObject *type, PyObject *name, PyObject *found);
 Obj bindFound(Session &s, PyTypeObject *owner, PyObject *name, PyObject *found, PyObject *o, PyTypeObject *type);
 /// object.__getattribute__; null and no error if there is nothing.
 Obj genericOrNull(Session &s, PyObject *o, PyObject *name);
+/// A special method that the class takes from C, like `__getattr__ = dict.__getitem__`, bound to `o`.
+Obj boundInC(Session &s, PyObject *o, PyObject *found, const char *name);
 /// The sizes of a tensor become constants.
 void concretizeSizes(Session &s, PyObject *tensor);
 

@@ -87,6 +87,14 @@ void guardPresence(Session &s, PyObject *o, PyObject *name) {
     s.guard(instr(Do::AttrLacks, s.regOf(o), name));
 }
 
+/// object.__setattr__ or a tensor's.
+bool isPlainSetter(PyObject *hook) {
+  if (Py_TYPE(hook) != &PyWrapperDescr_Type)
+    return false;
+  auto setter = reinterpret_cast<setattrofunc>(reinterpret_cast<PyWrapperDescrObject *>(hook)->d_wrapped);
+  return setter == PyObject_GenericSetAttr || setter == tensorType->tp_setattro;
+}
+
 } // namespace
 
 void setPlainAttribute(Session &s, PyObject *o, PyObject *name, PyObject *value) {
@@ -126,6 +134,14 @@ void setAttribute(Session &s, PyObject *o, PyObject *name, PyObject *value) {
     PyObject *args[] = {name, value};
     callSpecial(s, method, o, {args, value ? 2 : 1});
     return;
+  }
+  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+    Obj hook = Obj::borrow(lookUp(s, type, value ? DLC_NAME("__setattr__") : DLC_NAME("__delattr__")));
+    if (hook && !isPlainSetter(hook.get())) {
+      PyObject *args[] = {name, value};
+      callObject(s, boundInC(s, o, hook.get(), value ? "__setattr__" : "__delattr__").get(), {args, value ? 2 : 1});
+      return;
+    }
   }
   bool plain = type->tp_setattro == PyObject_GenericSetAttr || type->tp_setattro == tensorType->tp_setattro ||
                (type->tp_flags & Py_TPFLAGS_HEAPTYPE);

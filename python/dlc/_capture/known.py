@@ -48,6 +48,9 @@ set.intersection  {1, 2}.intersection([2])
 set.difference  {1, 2}.difference([2])
 set.symmetric_difference  sorted({1, 2}.symmetric_difference([2, 3]))
 set.copy  {1}.copy()
+int.__format__  (5).__format__("03d")
+float.__format__  (0.5).__format__(".2f")
+str.__format__  "a".__format__(">3")
 frozenset.union  sorted(frozenset([1]).union([2]))
 frozenset.intersection  frozenset([1, 2]).intersection([2])
 frozenset.difference  frozenset([1, 2]).difference([2])
@@ -139,6 +142,7 @@ math.asinh  math.asinh(0.5)
 math.atan  math.atan(0.5)
 math.atan2  math.atan2(1.0, 2.0)
 math.atanh  math.atanh(0.5)
+math.cbrt  math.cbrt(8.0)
 math.ceil  math.ceil(1.5)
 math.comb  math.comb(5, 2)
 math.copysign  math.copysign(1.0, -2.0)
@@ -149,6 +153,7 @@ math.dist  math.dist([0, 0], [3, 4])
 math.erf  math.erf(0.5)
 math.erfc  math.erfc(0.5)
 math.exp  math.exp(0.5)
+math.exp2  math.exp2(3.0)
 math.expm1  math.expm1(0.5)
 math.fabs  math.fabs(-0.5)
 math.factorial  math.factorial(5)
@@ -206,6 +211,7 @@ re.Match.groupdict  re.compile("(?P<x>a)").match("a").groupdict()
 re.Match.start  re.compile("a").match("a").start()
 re.Match.end  re.compile("a").match("a").end()
 re.Match.span  re.compile("a").match("a").span()
+posix.fspath  os.fspath("a/b")
 _struct.pack  struct.pack("<i", 5)
 _struct.unpack  struct.unpack("<i", b"\\x05\\0\\0\\0")
 _struct.calcsize  struct.calcsize("<i")
@@ -324,6 +330,7 @@ itertools.filterfalse  list(itertools.filterfalse(lambda i: i < 2, [1, 2, 3]))
 _OWN = """
 groups itertools.groupby  [(k, list(g)) for k, g in itertools.groupby([1, 1, 2], lambda i: i)]
 deferred print  print("text", 1)
+deferred time.sleep  time.sleep(0)
 deferred _warnings.warn  warnings.warn is not None
 getattr getattr  getattr(Child(), "missing", 5)
 hasattr hasattr  hasattr(Child(), "name")
@@ -360,6 +367,18 @@ new_dict dict  dict([("a", 1)], b=2)
 new_dict collections.OrderedDict  list(OrderedDict([("b", 1), ("a", 2)]))
 new_defaultdict collections.defaultdict  defaultdict(list)["a"]
 new_deque collections.deque  list(deque([1, 2, 3], maxlen=2))
+item_method dict.__getitem__  {"a": 1}.__getitem__("a")
+item_method list.__getitem__  [1, 2].__getitem__(1)
+contains_method set.__contains__  {1, 2}.__contains__(1)
+contains_method frozenset.__contains__  frozenset("ab").__contains__("c")
+substitute re.Pattern.sub  re.compile("a").sub("b", "aba")
+substitute re.Pattern.subn  re.compile("a").subn("b", "aba")
+heap _heapq.heappush  done(lambda h: heapq.heappush(h, 1), [2, 3])
+heap _heapq.heappop  heapq.heappop([1, 2, 3])
+heap _heapq.heapify  done(heapq.heapify, [3, 1, 2])
+heap _heapq.heapreplace  heapq.heapreplace([1, 2, 3], 5)
+heap _heapq.heappushpop  heapq.heappushpop([1, 2, 3], 0)
+count_elements _collections._count_elements  sorted(collections.Counter("abca").items())
 dict_get dict.get  {"a": 1}.get("a") + {}.get("b", 2)
 dict_contains dict.__contains__  {1: 2}.__contains__(1)
 dict_pop dict.pop  {"a": 1}.pop("a") + {}.pop("b", 2)
@@ -457,6 +476,14 @@ input open  x.shape
 input time.time  x.shape
 input time.perf_counter  x.shape
 input time.monotonic  x.shape
+input time.time_ns  x.shape
+input time.perf_counter_ns  x.shape
+input time.monotonic_ns  x.shape
+input time.process_time  x.shape
+input posix.getpid  x.shape
+input posix.urandom  x.shape
+input _thread.get_ident  x.shape
+input _random.Random.seed  x.shape
 input _random.Random.random  x.shape
 input _random.Random.getrandbits  x.shape
 input dlc._C.manual_seed  x.shape
