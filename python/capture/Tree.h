@@ -26,7 +26,9 @@ struct TreeStats {
 
 class Tree {
 public:
-  static constexpr int kMaxPaths = 16;
+  /// Programs share their guards up to where they differ, so one more costs little; a loop has one for each number of
+  /// steps.
+  static constexpr int kMaxPaths = 64;
   Tree();
   ~Tree();
   /// Tries the programs, most recently used first. `callee` is the wrapped callable.
