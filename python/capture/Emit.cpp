@@ -347,8 +347,9 @@ void Session::resolveLeaving() {
       continue;
     l.done = true;
     (*l.out)[l.at].a = tensOf(l.tensor);
-    if (requiresGrad(l.tensor) && !isLeaf(l.tensor))
-      s_->histories.emplace_back(l.tensor, (*l.out)[l.at].a);
+    GradMeta *meta = gradMetaOrNull(l.tensor);
+    if (meta && (meta->base.defined() || !isLeaf(l.tensor)))
+      s_->histories.emplace_back(l.tensor, (*l.out)[l.at].dst);
   }
   s_->leaving.clear();
 }

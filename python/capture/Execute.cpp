@@ -187,6 +187,8 @@ inline bool tensorHolds(const Step &s, PyObject *o, const TensorGuard &g) {
   const TensorImpl &impl = *t.impl();
   if (impl.dtype != g.dtype || impl.wrapped != g.wrapped || impl.storage->foreign() != g.foreign)
     return false;
+  if (g.bytes >= 0 && (impl.offset != g.offset || static_cast<int64_t>(impl.storage->bytes()) != g.bytes))
+    return false;
   if (s.flag ? !(sameDims(impl.sizes, g.sizes) && sameDims(impl.strides, g.strides)) : !freeDimsHold(t, g))
     return false;
   return historyHolds(t, g);

@@ -105,7 +105,7 @@ bool TensorGuard::equals(const Data &d) const {
   const TensorGuard *o = as<TensorGuard>(d);
   return o && type == o->type && dtype == o->dtype && requiresGrad == o->requiresGrad && leaf == o->leaf &&
          hooked == o->hooked && wrapped == o->wrapped && foreign == o->foreign && sizes == o->sizes &&
-         strides == o->strides && contiguous == o->contiguous;
+         strides == o->strides && contiguous == o->contiguous && offset == o->offset && bytes == o->bytes;
 }
 
 bool AliasGuard::equals(const Data &d) const {

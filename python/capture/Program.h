@@ -152,6 +152,7 @@ struct TensorGuard final : Data {
   bool requiresGrad = false, leaf = true, wrapped = false, foreign = false, hooked = false;
   Sizes sizes, strides; ///< -1: free; strides of a contiguous tensor with free sizes: `contiguous`
   bool contiguous = true;
+  int64_t offset = -1, bytes = -1; ///< in its storage, and of that; -1: any
   bool equals(const Data &) const override;
   std::string text() const override;
 };
@@ -181,7 +182,7 @@ struct DimValue final : Data {
 /// A view of the storage of a tensor register, with sizes as expressions of syms.
 struct ViewOf final : Data {
   Dims sizes, strides;
-  Dim offset;
+  Dim offset; ///< from the first element of that tensor
   DType dtype = DType::F32;
   bool equals(const Data &) const override;
   std::string text() const override;
@@ -244,6 +245,8 @@ public:
   virtual void apply(const Registers &r) const = 0;
   /// The registers that apply() reads, so that they are kept alive until then.
   virtual void reads(std::vector<Reg> &objs, std::vector<Reg> &tens) const = 0;
+  /// The numbers that it reads: registers of nums, and expressions of syms.
+  virtual void readsNumbers(std::vector<Reg> &nums, std::vector<Dim> &dims) const {}
 };
 
 /// One way through a function. Body: loads, guards, numbers, running. Commit: making and effects, ends with Return.

@@ -192,6 +192,8 @@ std::string TensorGuard::text() const {
   s += requiresGrad ? " requires_grad" : "";
   s += hooked ? " with gradient hooks" : "";
   s += leaf ? "" : " not a leaf";
+  if (bytes >= 0)
+    s += str(" at element ", offset, " of ", bytes, " bytes");
   return s + (wrapped ? " from a number" : "") + (foreign ? " memory shared with others" : "");
 }
 

@@ -291,7 +291,7 @@ bool makeView(const Step &s, Frame &f) {
     for (const Dim &d : v.strides)
       strides.push_back(evaluate(d, f.symbolValues()));
     const dlc::Tensor &from = f.tensor(s.a);
-    int64_t offset = evaluate(v.offset, f.symbolValues());
+    int64_t offset = from.offset() + evaluate(v.offset, f.symbolValues());
     if (from.dtype() == v.dtype && from.offset() == offset && from.sizes() == sizes && from.strides() == strides) {
       f.own(from, s.dst);
       return true;

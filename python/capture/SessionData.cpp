@@ -54,6 +54,7 @@ void Session::identifyTensor(PyObject *value, Reg dst, const std::string &source
   g.a = dst;
   g.data = data;
   g.source = source;
+  s_->tensorGuards[dst] = data;
   guard(std::move(g));
   if (free.empty())
     return;
@@ -138,7 +139,7 @@ Reg Session::storageReg(const dlc::Tensor &t) {
     return it->second;
   for (const Obj &o : s_->keep)
     if (isTensor(o.get()) && isKnown(o.get()) && tensorOf(o.get()).storageRef() == t.storageRef())
-      return s_->storages[t.storageRef().get()] = tensLoad(tensorOfObject(regOf(o.get())));
+      return s_->storages[t.storageRef().get()] = tensOf(tensorOf(o.get()));
   fail("a tensor is used that was not reached through anything the function read");
   return kNoReg;
 }
@@ -148,6 +149,7 @@ Reg Session::tensOf(const dlc::Tensor &t) {
   if (Reg reg = object ? regOf(object) : kNoReg; reg != kNoReg) {
     Reg r = tensLoad(tensorOfObject(reg));
     s_->storages.emplace(t.storageRef().get(), r);
+    s_->tensOffsets[r] = t.impl()->offset;
     return r;
   }
   if (!t.storageRef()) {
@@ -173,6 +175,8 @@ Reg Session::tensOf(const dlc::Tensor &t) {
     view->strides = meta->strides;
     view->offset = meta->offset;
   }
+  if (auto from = s_->tensOffsets.find(base); from != s_->tensOffsets.end())
+    view->offset -= Dim(from->second);
   Instr i;
   i.op = Do::View;
   i.a = base;
@@ -233,6 +237,26 @@ void Session::checkAliases() {
   s_->path.body.push_back(std::move(i));
 }
 
+/// A piece that writes the memory of `t` through its whole storage knows where views lie in it.
+void Session::guardPlaces(const dlc::Tensor &t) {
+  for (const Obj &o : s_->keep) {
+    if (!isTensor(o.get()) || !isKnown(o.get()) || tensorOf(o.get()).storageRef() != t.storageRef())
+      continue;
+    auto known = s_->tensorGuards.find(regOf(o.get()));
+    if (known == s_->tensorGuards.end() || !s_->placed.insert(known->first).second)
+      continue;
+    auto data = std::make_shared<TensorGuard>(*known->second);
+    data->offset = tensorOf(o.get()).impl()->offset;
+    data->bytes = static_cast<int64_t>(t.storage().bytes());
+    Instr g;
+    g.op = Do::Tensor;
+    g.a = known->first;
+    g.data = std::move(data);
+    g.source = sourceOf(o.get());
+    guard(std::move(g));
+  }
+}
+
 void Session::drawRandom(const trace::PieceRecord &record) {
   for (const trace::NumberSource &n : record.numbers)
     if (n.kind == trace::NumberSource::Kind::Offset)
@@ -281,6 +305,9 @@ void Session::pieceRan(trace::PieceRecord record) {
     number.dim = n.size;
     call->numbers.push_back(std::move(number));
   }
+  for (size_t k = 0; k < record.inputs.size(); ++k)
+    if (record.wholeStorage[k])
+      guardPlaces(record.inputs[k]);
   drainFacts();
   if (std::any_of(record.outputs.begin(), record.outputs.end(), [](auto &o) { return o.writeBack >= 0; }))
     checkAliases();

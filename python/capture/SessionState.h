@@ -61,6 +61,9 @@ struct Session::State {
   std::unordered_map<const TensorImpl *, TensorMeta> metas; // symbolic sizes of known tensors
   std::vector<dlc::Tensor> keepTensors;
   std::map<std::string, Reg> tensLoads;
+  std::unordered_map<Reg, int64_t> tensOffsets; // where the tensors of entry registers start, in this call
+  std::unordered_map<Reg, std::shared_ptr<const TensorGuard>> tensorGuards; // by the register of the object
+  std::set<Reg> placed;                         // whose place in its storage is guarded
   std::vector<std::pair<Reg, dlc::Tensor>> aliasInputs; // tensor objects that pieces read
   std::set<Reg> aliasKnown;
   std::set<std::pair<int, const DimExpr *>> factsSeen;
@@ -75,7 +78,7 @@ struct Session::State {
   std::vector<Obj> keepMade;
   Reg result = kNoReg;
   std::vector<Leaving> leaving;
-  std::vector<std::pair<dlc::Tensor, Reg>> histories; // tensors that leave with a gradient function
+  std::vector<std::pair<dlc::Tensor, Reg>> histories; // tensors that leave with a history, and their objects
   TapeCapture tape;
   std::vector<TapeSlot> tapeSlots;                          // what the tape's template may read
   std::unordered_map<const Storage *, int32_t> tapeStorage; // slot of a tensor over the storage

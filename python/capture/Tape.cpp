@@ -1,5 +1,6 @@
 // Results that have a gradient function: the tape that the call made, as a template for later calls.
 #include "python/capture/SessionState.h"
+#include <algorithm>
 
 namespace dlc::py {
 namespace {
@@ -10,21 +11,22 @@ public:
   std::shared_ptr<TapeTemplate> tape;
   std::vector<std::pair<int32_t, TapeSlot>> slots; ///< those that the template reads, by index
   size_t numSlots = 0, numSyms = 0, numNums = 0;
-  std::vector<Reg> results;
+  std::vector<Reg> results; ///< of objs: two results may share a register of tens
 
   void apply(const Registers &r) const override {
     std::vector<dlc::Tensor> tensors(numSlots), made;
     for (const auto &[at, slot] : slots)
       tensors[static_cast<size_t>(at)] = slot.object != kNoReg ? tensorOf(r.objs[slot.object]) : r.tens[slot.tens];
     for (Reg reg : results)
-      made.push_back(r.tens[reg]);
+      made.push_back(tensorOf(r.objs[reg]));
     tape->instantiate({tensors, Ints(r.syms.data(), numSyms), Span<const Number>(r.nums, numNums)}, made);
   }
   void reads(std::vector<Reg> &objs, std::vector<Reg> &tens) const override {
     for (const auto &[at, slot] : slots)
       (slot.object != kNoReg ? objs : tens).push_back(slot.object != kNoReg ? slot.object : slot.tens);
-    tens.insert(tens.end(), results.begin(), results.end());
+    objs.insert(objs.end(), results.begin(), results.end());
   }
+  void readsNumbers(std::vector<Reg> &nums, std::vector<Dim> &dims) const override { tape->numbersRead(nums, dims); }
   bool equals(const Data &other) const override { return this == &other; }
   std::string text() const override { return str("gradient functions: ", tape->numNodes()); }
 };
@@ -79,7 +81,12 @@ void Session::attachTape() {
   i.op = Do::Tape;
   i.data = effect;
   i.loc = markLoc();
-  s_->commit.push_back(std::move(i));
+  // Before all effects that may show a result to others.
+  size_t at = 0;
+  for (size_t k = 0; k < s_->commit.size(); ++k)
+    if (std::find(effect->results.begin(), effect->results.end(), s_->commit[k].dst) != effect->results.end())
+      at = k + 1;
+  s_->commit.insert(s_->commit.begin() + static_cast<std::ptrdiff_t>(at), std::move(i));
 }
 
 } // namespace dlc::py

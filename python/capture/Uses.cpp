@@ -97,6 +97,13 @@ void dataUses(const Instr &i, std::vector<Use> &uses) {
       uses.push_back({'o', r});
     for (Reg r : tens)
       uses.push_back({'t', r});
+    std::vector<Reg> nums;
+    std::vector<Dim> dims;
+    dataOf<TapeEffect>(i).readsNumbers(nums, dims);
+    for (Reg r : nums)
+      uses.push_back({'n', r});
+    for (const Dim &d : dims)
+      symbolsOf(d.expr(), uses);
     break;
   }
   default:

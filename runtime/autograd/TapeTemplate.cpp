@@ -191,6 +191,29 @@ std::vector<int32_t> TapeTemplate::tensorsRead() const {
   return {read.begin(), read.end()};
 }
 
+void TapeTemplate::numbersRead(std::vector<int32_t> &numbers, std::vector<Dim> &dims) const {
+  auto add = [&](const Dims &d) { dims.insert(dims.end(), d.begin(), d.end()); };
+  auto saved = [&](const Saved &s) {
+    if (s.kind == Saved::Kind::Number)
+      numbers.push_back(s.at);
+    dims.push_back(s.dim);
+    dims.push_back(s.layout.offset);
+    add(s.layout.sizeDims);
+    add(s.layout.strideDims);
+  };
+  for (const Node &n : nodes_) {
+    std::for_each(n.saved.begin(), n.saved.end(), saved);
+    for (const NumberPart &p : n.numbers) {
+      if (p.at >= 0)
+        numbers.push_back(p.at);
+      dims.push_back(p.dim);
+    }
+    dims.insert(dims.end(), n.dims.begin(), n.dims.end());
+  }
+  for (const Result &r : results_)
+    saved(r.base.own);
+}
+
 TapeCapture::TapeCapture() : first_(gradSequence()) {}
 
 void TapeCapture::addEntry(const Tensor &t, int32_t index) {

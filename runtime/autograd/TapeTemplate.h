@@ -34,6 +34,8 @@ public:
   size_t numNodes() const { return nodes_.size(); }
   /// Indices of TapeValues::tensors that instantiate() looks at, ascending.
   std::vector<int32_t> tensorsRead() const;
+  /// Likewise of TapeValues::numbers, and the expressions of symbols that it evaluates.
+  void numbersRead(std::vector<int32_t> &numbers, std::vector<Dim> &dims) const;
   bool empty() const { return nodes_.empty() && results_.empty() && entries_.empty(); }
 
 private:
