@@ -52,6 +52,18 @@ namespace {
 
 bool isMethodWrapper(PyObject *f) { return std::strcmp(Py_TYPE(f)->tp_name, "method-wrapper") == 0; }
 
+/// NumPy computes with constants alone: the arguments are read down to numbers, and arrays from outside are refused.
+bool isNumpyFunction(Session &s, PyObject *f, PyObject *self) {
+  if (self && !PyType_Check(self))
+    return isNewNumpy(s, self);
+  if (std::strncmp(Py_TYPE(f)->tp_name, "numpy.", 6) == 0)
+    return true;
+  Obj module(PyObject_GetAttrString(f, "__module__"));
+  PyErr_Clear();
+  const char *name = module ? textOf(module.get()) : "";
+  return std::strncmp(name, "numpy", 5) == 0 && !std::strstr(name, "random");
+}
+
 /// A builtin function or method, bound or not.
 Obj callC(Session &s, PyObject *f, Given args) {
   CCall c{f, nullptr, args, false};
@@ -67,6 +79,8 @@ Obj callC(Session &s, PyObject *f, Given args) {
   }
   if (Handler handler = knownHandler(f))
     return handler(s, c);
+  if (isNumpyFunction(s, f, c.self))
+    return callPure(s, c);
   notKnown(s, c.name());
   return callConverted(f, args);
 }
@@ -211,6 +225,8 @@ Obj callType(Session &s, PyTypeObject *type, Given args) {
   }
   if (Handler handler = knownHandler(asObject(type)))
     return handler(s, {asObject(type), nullptr, args, false});
+  if (std::strncmp(type->tp_name, "numpy.", 6) == 0 && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
+    return callPure(s, {asObject(type), nullptr, args, false});
   if (Py_TYPE(type)->tp_call != PyType_Type.tp_call)
     return callMetaclass(s, type, args);
   bool exception = PyType_IsSubtype(type, reinterpret_cast<PyTypeObject *>(PyExc_BaseException));
@@ -253,6 +269,10 @@ Obj callObject(Session &s, PyObject *f, Given args) {
         return handler(s, {f, f, args, true});
   if (Obj method = specialMethod(s, f, DLC_NAME("__call__")))
     return callSpecial(s, method, f, args);
+  if (isNumpyFunction(s, f, nullptr)) {
+    guardIdentity(s, f);
+    return callPure(s, {f, nullptr, args, false});
+  }
   notKnown(s, str("calling a ", type));
   return callConverted(f, args);
 }

@@ -1,5 +1,5 @@
 // Comparisons, membership, identity and truth. Outcomes that depend on the state at entry become guards.
-#include "python/capture/Hooks.h"
+#include "python/capture/Known.h"
 #include "python/capture/Lookup.h"
 #include "python/capture/Symbolic.h"
 #include <cstring>
@@ -242,6 +242,8 @@ Obj compare(Session &s, int op, PyObject *a, PyObject *b) {
     Obj x = plainNumber(a), y = plainNumber(b);
     return Obj::check(PyObject_RichCompare(x.get(), y.get(), kRich[op]));
   }
+  if ((isNewNumpy(s, a) || isPlainlyComparable(a)) && (isNewNumpy(s, b) || isPlainlyComparable(b)))
+    return plainCompare(op, a, b);
   bool builtin = isC(a) && isC(b);
   if (!builtin && Py_TYPE(a) != sizeType && Py_TYPE(b) != sizeType)
     return userCompare(s, op, a, b);

@@ -1,6 +1,6 @@
 // Subscripts: reading, setting and deleting items of lists, tuples, dicts, tensors and of objects with their own
 // __getitem__.
-#include "python/capture/Hooks.h"
+#include "python/capture/Known.h"
 #include "python/capture/Lookup.h"
 #include <cstring>
 
@@ -218,7 +218,7 @@ Obj getItem(Session &s, PyObject *o, PyObject *key) {
     return value;
   }
   Obj plain = plainKey(s, key);
-  if (!isPlainlyIndexed(o) || (s.isKnown(o) && !Session::isScalar(o) && !PyType_Check(o)))
+  if (!(isPlainlyIndexed(o) || isNewNumpy(s, o)) || (s.isKnown(o) && !Session::isScalar(o) && !PyType_Check(o)))
     s.fail(str("an object of type ", Py_TYPE(o)->tp_name, " is indexed"));
   return Obj::check(PyObject_GetItem(o, plain.get()));
 }
@@ -311,7 +311,7 @@ void setItem(Session &s, PyObject *o, PyObject *key, PyObject *value) {
   if (isDictLike(o))
     return setDictItem(s, o, key, value);
   Obj plain = plainKey(s, key);
-  if (s.isKnown(o) || !(isPlainlyIndexed(o) || PyTuple_Check(o)))
+  if (s.isKnown(o) || !(isPlainlyIndexed(o) || PyTuple_Check(o) || isNewNumpy(s, o)))
     s.fail(str("an item of an object of type ", Py_TYPE(o)->tp_name, " is set"));
   check(value ? PyObject_SetItem(o, plain.get(), plainNumber(value).get()) : PyObject_DelItem(o, plain.get()));
 }

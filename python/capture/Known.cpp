@@ -6,6 +6,18 @@
 namespace dlc::py {
 namespace {
 
+/// The object of a pure method that is no container: new, or immutable and the same in every call.
+bool isPlainSelf(Session &s, PyObject *o) {
+  bool container = PyList_Check(o) || PyTuple_Check(o) || PyDict_Check(o) || PyAnySet_Check(o);
+  if (!s.isKnown(o))
+    return !container && !isTensor(o);
+  const char *type = Py_TYPE(o)->tp_name;
+  if (std::strcmp(type, "re.Pattern") != 0 && std::strncmp(type, "operator.", 9) != 0 && !isDType(o))
+    return false;
+  guardIdentity(s, o);
+  return true;
+}
+
 /// Functions are found by their definition: a bound method is a new object at each read.
 const void *keyOf(PyObject *f) {
   if (PyCFunction_Check(f))
@@ -112,6 +124,8 @@ bool isStart(const CCall &c, Py_ssize_t i) {
 
 /// Calls back: callables go through the session, iterables are read.
 Obj callBack(Session &s, const CCall &c, Results results) {
+  if (c.self && !isPlainSelf(s, c.self))
+    notKnown(s, str(c.name(), " of an object from outside"));
   ArgList list(c.args);
   for (Py_ssize_t i = 0; i < c.args.total(); ++i) {
     PyObject *a = c.args.v[i];
@@ -146,7 +160,7 @@ bool readPure(Session &s, PyObject *o) {
     s.fail("the value of a tensor is read by C code");
     return false;
   }
-  if (isEnumMember(o) || isDictView(o))
+  if (isEnumMember(o) || isDictView(o) || isNewNumpy(s, o))
     return true;
   if (!s.readDeep(o))
     return false;
@@ -163,18 +177,16 @@ bool readPure(Session &s, PyObject *o) {
   return true;
 }
 
-/// The object of a pure method that is no container: new, or immutable and the same in every call.
-static bool isPlainSelf(Session &s, PyObject *o) {
-  bool container = PyList_Check(o) || PyTuple_Check(o) || PyDict_Check(o) || PyAnySet_Check(o);
+void guardIdentity(Session &s, PyObject *o) {
   if (!s.isKnown(o))
-    return !container && !isTensor(o);
-  const char *type = Py_TYPE(o)->tp_name;
-  if (std::strcmp(type, "re.Pattern") != 0 && std::strncmp(type, "operator.", 9) != 0 && !isDType(o))
-    return false;
+    return;
   Instr same = instr(Do::Is, s.regOf(o));
   same.object = Obj::borrow(o);
   s.guard(std::move(same));
-  return true;
+}
+
+bool isNewNumpy(Session &s, PyObject *o) {
+  return std::strncmp(Py_TYPE(o)->tp_name, "numpy.", 6) == 0 && !s.isKnown(o);
 }
 
 Obj callPure(Session &s, const CCall &c) {
@@ -195,7 +207,8 @@ Obj callPure(Session &s, const CCall &c) {
 
 void readOperand(Session &s, PyObject *o) {
   if (Session::isScalar(o) || isSymbolic(o) || isTensor(o) || isDType(o) || PyType_Check(o) ||
-      Py_TYPE(o) == deviceType || Py_TYPE(o) == generatorType || PySlice_Check(o) || PyRange_Check(o))
+      Py_TYPE(o) == deviceType || Py_TYPE(o) == generatorType || PySlice_Check(o) || PyRange_Check(o) ||
+      isNewNumpy(s, o))
     return;
   if (!isListLike(o) && !isTupleLike(o) && !isDictLike(o))
     return s.fail(str("an op is given an object of type ", Py_TYPE(o)->tp_name));

@@ -31,6 +31,10 @@ Handler libraryHandler(const char *name);   // Library.cpp
 void notKnown(Session &s, const std::string &name);
 /// All of the argument is read, down to scalars; false (and failed) if something else or a tensor is in it.
 bool readPure(Session &s, PyObject *o);
+/// The object must be the very same in other calls.
+void guardIdentity(Session &s, PyObject *o);
+/// An array or scalar of NumPy that the call made of constants.
+bool isNewNumpy(Session &s, PyObject *o);
 /// An argument of an op: tensors, numbers, dtypes and lists of them.
 void readOperand(Session &s, PyObject *o);
 /// Runs a handler's kind on any call: arguments read as a whole, result new.

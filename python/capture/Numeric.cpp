@@ -25,11 +25,28 @@ Obj readElement(Session &s, PyObject *tensor) {
 Obj tensorItem(Session &s, const CCall &c) {
   return c.self && c.args.total() == 0 ? readElement(s, c.self) : c.plain();
 }
+/// The values of a small tensor, each read on its own.
+Obj elements(Session &s, PyObject *tensor) {
+  if (tensorOf(tensor).dim() == 0)
+    return readElement(s, tensor);
+  Obj list = Obj::check(PyList_New(0));
+  for (int64_t i = 0; i < tensorOf(tensor).size(0); ++i) {
+    Obj index = Obj::check(PyLong_FromLongLong(i)), row = getItem(s, tensor, index.get());
+    if (PyList_Append(list.get(), elements(s, row.get()).get()) < 0)
+      throw PythonError{};
+  }
+  return list;
+}
 Obj tensorList(Session &s, const CCall &c) {
   if (c.self && tensorOf(c.self).dim() == 0)
     return readElement(s, c.self);
-  s.fail("the values of a tensor become a list");
-  return c.plain();
+  constexpr int64_t kMaxReads = 32;
+  if (!c.self || tensorOf(c.self).numel() > kMaxReads) {
+    s.fail("the values of a tensor become a list");
+    return c.plain();
+  }
+  concretizeSizes(s, c.self);
+  return elements(s, c.self);
 }
 
 /// A conversion method that a class in Python defines.

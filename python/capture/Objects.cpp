@@ -186,11 +186,7 @@ template <class F> Obj each(PyObject *keys, F &&get) {
 
 /// What an itemgetter, attrgetter or methodcaller was made with; it must be the same object in other calls.
 Obj partsOf(Session &s, PyObject *getter) {
-  if (s.isKnown(getter)) {
-    Instr same = instr(Do::Is, s.regOf(getter));
-    same.object = Obj::borrow(getter);
-    s.guard(std::move(same));
-  }
+  guardIdentity(s, getter);
   Obj reduced = Obj::check(PyObject_CallMethod(getter, "__reduce__", nullptr));
   return Obj::borrow(PyTuple_GET_ITEM(reduced.get(), 1));
 }

@@ -1,6 +1,6 @@
 // Binary, in-place and unary operators. Arithmetic on symbolic numbers stays symbolic where the replay program can
 // compute it exactly as Python does; elsewhere their values become constants.
-#include "python/capture/Hooks.h"
+#include "python/capture/Known.h"
 #include "python/capture/Lookup.h"
 #include "python/capture/Symbolic.h"
 #include <cstring>
@@ -132,7 +132,9 @@ Obj userBinary(Session &s, int op, PyObject *a, PyObject *b, bool inPlaceFirst) 
 
 bool readOperands(Session &s, int op, PyObject *a, PyObject *b) {
   if (isTensor(a) || isTensor(b)) {
-    auto fits = [](PyObject *o) { return isTensor(o) || Session::isScalar(o) || isSymbolic(o); };
+    auto fits = [&](PyObject *o) {
+      return isTensor(o) || Session::isScalar(o) || isSymbolic(o) || isNewNumpy(s, o);
+    };
     return fits(a) && fits(b);
   }
   if (PyUnicode_Check(a) && op == kMod)
@@ -142,7 +144,7 @@ bool readOperands(Session &s, int op, PyObject *a, PyObject *b) {
     if (isBuiltinContainer(o) && !Session::isScalar(o))
       understood &= s.readAll(o);
     else
-      understood &= isValue(o) || isSymbolic(o) || isDictView(o);
+      understood &= isValue(o) || isSymbolic(o) || isDictView(o) || isNewNumpy(s, o);
   }
   return understood;
 }
@@ -263,7 +265,7 @@ Obj unary(Session &s, int op, PyObject *a) {
   }
   if (!isTensor(a) && !isValue(a) && !_PyType_Lookup(Py_TYPE(a), DLC_NAME("__neg__")))
     return plainUnary(op, a); // raises
-  if (!isTensor(a) && !isValue(a))
+  if (!isTensor(a) && !isValue(a) && !isNewNumpy(s, a))
     s.fail(str("an operator of ", Py_TYPE(a)->tp_name, " is not known to be replayable"));
   return plainUnary(op, a);
 }

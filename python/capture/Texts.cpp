@@ -12,6 +12,8 @@ namespace {
 bool hasPlainText(Session &s, PyObject *o) {
   if (Session::isScalar(o) || isSymbolic(o) || PyType_Check(o) || isDType(o) || Py_TYPE(o) == deviceType)
     return true;
+  if (isNewNumpy(s, o))
+    return true;
   if (PyModule_Check(o) || PyRange_Check(o) || PySlice_Check(o) || PyCFunction_Check(o) == 1)
     return !s.isKnown(o) && !PyCFunction_Check(o);
   if (PyExceptionInstance_Check(o)) {

@@ -205,6 +205,7 @@ re.Pattern.fullmatch  re.compile("a").fullmatch("b")
 re.Pattern.findall  re.compile("a").findall("aba")
 re.Pattern.split  re.compile(",").split("a,b")
 re.Pattern.finditer  [m.group() for m in re.compile("a").finditer("aba")]
+posix.fspath  os.path.join("a", "b")
 re.Match.group  re.compile("(a)").match("a").group(1)
 re.Match.groups  re.compile("(a)").match("a").groups()
 re.Match.groupdict  re.compile("(?P<x>a)").match("a").groupdict()
@@ -269,6 +270,8 @@ types.SimpleNamespace  types.SimpleNamespace
 types.GeneratorType.send  drive(counter(3))
 types.GeneratorType.throw  thrown(counter(3))
 types.GeneratorType.close  counter(3).close()
+dlc._C.no_grad.__enter__  entered(dlc.no_grad())
+dlc._C.no_grad.__exit__  entered(dlc.enable_grad())
 _weakref.ref  weakref.ref(Child) is not None
 types.MethodType  types.MethodType(len, [1])()
 """
@@ -317,6 +320,8 @@ _CALLS = """
 map  list(map(float, [1, 2]))
 itertools.starmap  list(itertools.starmap(pow, [(2, 3)]))
 itertools.accumulate  list(itertools.accumulate([1, 2, 3], operator.mul))
+re.Pattern.sub  re.compile("a").sub(lambda m: m.group() * 2, "aba") + re.sub("b", "x", "ab")
+re.Pattern.subn  re.compile("a").subn("b", "aba")
 functools.reduce  functools.reduce(lambda a, b: a * b, [1, 2, 3])
 """
 
@@ -393,6 +398,16 @@ dict_view dict.items  list({"a": 1}.items())
 dict_keys collections.OrderedDict.keys  list(OrderedDict(a=1).keys())
 dict_view collections.OrderedDict.values  list(OrderedDict(a=1).values())
 dict_view collections.OrderedDict.items  list(OrderedDict(a=1).items())
+heap _heapq.heappush  done(lambda h: heapq.heappush(h, 1), [3])
+heap _heapq.heappop  heapq.heappop([1, 3])
+heap _heapq.heapify  heapq.nsmallest(2, [3, 1, 2])
+heap _heapq.heapreplace  heapq.heapreplace([1, 3], 2)
+heap _heapq.heappushpop  heapq.heappushpop([1, 3], 2)
+heap _heapq._heapreplace_max  heapq.nsmallest(1, [3, 1, 2])
+heap _heapq._heapify_max  heapq.nsmallest(1, [3, 1, 2])
+heap _heapq._heappop_max  heapq.nsmallest(1, [3, 1, 2])
+heap _bisect.insort_right  done(lambda h: bisect.insort(h, 2), [1, 3])
+count_elements _collections._count_elements  Counter("abca")["a"]
 list_pop list.pop  [1, 2].pop() + [1, 2].pop(0)
 itemgetter operator.itemgetter  operator.itemgetter(0, 1)([5, 6])
 attrgetter operator.attrgetter  operator.attrgetter("name")(Child()) is not None
