@@ -58,9 +58,9 @@ bool hasPlainGetters(PyObject *o) {
   return PyType_Check(o) || PyFunction_Check(o) || t == &PyProperty_Type || t == &PyStaticMethod_Type ||
          t == &PyClassMethod_Type || t == &PySlice_Type || t == &PyRange_Type || PyExceptionInstance_Check(o) ||
          isDType(o) || t == deviceType || PyCode_Check(o) || PyComplex_CheckExact(o) || PyMethod_Check(o) ||
-         PyCFunction_Check(o) ||
-         std::strcmp(t->tp_name, "functools.partial") == 0 || std::strcmp(t->tp_name, "dlc.finfo") == 0 ||
-         std::strcmp(t->tp_name, "dlc.iinfo") == 0 || std::strcmp(t->tp_name, "dlc._Compiled") == 0;
+         PyCFunction_Check(o) || std::strcmp(t->tp_name, "functools.partial") == 0 ||
+         std::strcmp(t->tp_name, "dlc.finfo") == 0 || std::strcmp(t->tp_name, "dlc.iinfo") == 0 ||
+         std::strcmp(t->tp_name, "dlc._Compiled") == 0;
 }
 
 /// Attributes of tensors that C computes.

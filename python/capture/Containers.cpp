@@ -240,30 +240,6 @@ Obj reversedOf(Session &s, const CCall &c) {
   return c.plain();
 }
 
-/// heapq and bisect: the first argument is a list that is ordered in place by comparing what is in it.
-Obj heapChange(Session &s, const CCall &c) {
-  for (Py_ssize_t i = 0; i < c.args.n; ++i)
-    readPure(s, arg(c, i));
-  if (arg(c, 0) && (s.isKnown(arg(c, 0)) || s.containsSymbolic(arg(c, 0))))
-    notKnown(s, str(c.name(), " of a list from outside"));
-  return callConverted(c.f, c.args);
-}
-
-/// What Counter counts with.
-Obj countElements(Session &s, const CCall &c) {
-  if (isOdd(c, 2, 2) || !PyDict_Check(arg(c, 0)))
-    return c.plain();
-  Obj iterator = iterate(s, arg(c, 1)), one = Obj::check(PyLong_FromLong(1));
-  while (Obj key = Obj(PyIter_Next(iterator.get()))) {
-    checkKey(s, key.get());
-    Obj old = dictValue(s, arg(c, 0), key.get());
-    setBaseItem(s, arg(c, 0), key.get(), old ? binary(s, kAdd, old.get(), one.get()).get() : one.get());
-  }
-  if (PyErr_Occurred())
-    throw PythonError{};
-  return Obj::borrow(Py_None);
-}
-
 /// collections.deque(iterable, maxlen).
 Obj newDeque(Session &s, const CCall &c) {
   ArgList list(c.args);
@@ -286,9 +262,7 @@ Handler containerHandler(const char *name) {
                                                               {"new_defaultdict", newDefaultDict},
                                                               {"dict_view", dictView},
                                                               {"dict_keys", dictKeysView},
-                                                              {"heap", heapChange},
-      {"count_elements", countElements},
-      {"list_pop", listPop},
+                                                              {"list_pop", listPop},
                                                               {"new_set", newSet},
                                                               {"len", lengthOf},
                                                               {"iter", iterOf},

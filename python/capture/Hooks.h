@@ -63,7 +63,8 @@ Obj getBaseItem(Session &s, PyObject *o, PyObject *key);
 void setBaseItem(Session &s, PyObject *o, PyObject *key, PyObject *value);
 /// A dict that may be somebody's instance dictionary: value or null.
 Obj dictValue(Session &s, PyObject *dict, PyObject *key);
-bool isListLike(PyObject *o); ///< a list that indexes and iterates as lists do
+bool iteratesAsSequence(PyObject *o); ///< a list or tuple that iterates as those do
+bool isListLike(PyObject *o);         ///< a list that indexes and iterates as lists do
 bool isTupleLike(PyObject *o);
 bool isDictLike(PyObject *o);
 /// False (and failed) if hashing and comparing the key runs Python code or depends on addresses that vary.

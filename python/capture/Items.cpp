@@ -131,6 +131,11 @@ Obj dictItem(Session &s, PyObject *o, PyObject *rawKey) {
   return value;
 }
 
+/// Whether the class of `o` finds what the base does: its slots may differ, as a class in Python has slots of its own.
+bool inherits(PyObject *o, PyTypeObject *base, PyObject *name) {
+  return _PyType_Lookup(Py_TYPE(o), name) == _PyType_Lookup(base, name);
+}
+
 /// Objects of C types that give the same for the same key.
 bool isPlainlyIndexed(PyObject *o) {
   PyTypeObject *t = Py_TYPE(o);
@@ -140,24 +145,26 @@ bool isPlainlyIndexed(PyObject *o) {
 
 } // namespace
 
-/// Classes in Python have a slot of their own for subscripts, also when they inherit what it does.
-static bool indexesLike(PyObject *o, PyTypeObject *base) {
-  return Py_TYPE(o)->tp_as_mapping->mp_subscript == base->tp_as_mapping->mp_subscript ||
-         _PyType_Lookup(Py_TYPE(o), DLC_NAME("__getitem__")) == _PyType_Lookup(base, DLC_NAME("__getitem__"));
+bool iteratesAsSequence(PyObject *o) {
+  if (PyList_CheckExact(o) || PyTuple_CheckExact(o) || Py_TYPE(o) == sizeType)
+    return true;
+  PyTypeObject *base = PyList_Check(o) ? &PyList_Type : PyTuple_Check(o) ? &PyTuple_Type : nullptr;
+  return base && inherits(o, base, DLC_NAME("__iter__")) && inherits(o, base, DLC_NAME("__len__"));
 }
-
 bool isListLike(PyObject *o) {
-  return PyList_Check(o) && indexesLike(o, &PyList_Type) &&
-         Py_TYPE(o)->tp_iter == PyList_Type.tp_iter;
+  return PyList_CheckExact(o) ||
+         (PyList_Check(o) && inherits(o, &PyList_Type, DLC_NAME("__getitem__")) && iteratesAsSequence(o));
 }
 bool isTupleLike(PyObject *o) {
-  return PyTuple_Check(o) && Py_TYPE(o)->tp_iter == PyTuple_Type.tp_iter &&
-         (Py_TYPE(o) == sizeType ||
-          Py_TYPE(o)->tp_as_mapping->mp_subscript == PyTuple_Type.tp_as_mapping->mp_subscript);
+  return PyTuple_CheckExact(o) || Py_TYPE(o) == sizeType ||
+         (PyTuple_Check(o) && inherits(o, &PyTuple_Type, DLC_NAME("__getitem__")) && iteratesAsSequence(o));
 }
 bool isDictLike(PyObject *o) {
-  return PyDict_Check(o) && indexesLike(o, &PyDict_Type) &&
-         (Py_TYPE(o)->tp_iter == PyDict_Type.tp_iter || Py_TYPE(o)->tp_iter == PyODict_Type.tp_iter);
+  if (PyDict_CheckExact(o) || !PyDict_Check(o))
+    return PyDict_CheckExact(o);
+  PyTypeObject *base = PyODict_Check(o) ? &PyODict_Type : &PyDict_Type;
+  return inherits(o, base, DLC_NAME("__getitem__")) && inherits(o, base, DLC_NAME("__iter__")) &&
+         inherits(o, base, DLC_NAME("__len__"));
 }
 
 bool checkKey(Session &s, PyObject *key) {
@@ -235,9 +242,16 @@ void setTensorItem(Session &s, PyObject *o, PyObject *key, PyObject *value) {
   check(PyObject_SetItem(o, key, value));
 }
 
-PyObject *wrapperOf(PyTypeObject *type, const char *name) {
-  Obj key = Obj::check(PyUnicode_InternFromString(name));
-  return _PyType_Lookup(type, key.get());
+/// The store as an effect: of what the C base does, as the class's own __setitem__ was entered already if there is one.
+void storeEffect(Session &s, PyObject *o, PyTypeObject *base, PyObject *key, PyObject *value) {
+  PyObject *name = value ? DLC_NAME("__setitem__") : DLC_NAME("__delitem__");
+  if (!s.isKnown(o))
+    return;
+  if (inherits(o, base, name))
+    return s.effectSetItem(o, key, value);
+  s.noteWrite(o, Session::Slot::Item, key, value);
+  PyObject *args[] = {o, key, value};
+  s.effectCall(_PyType_Lookup(base, name), args, value ? 3 : 2, nullptr);
 }
 
 void setListItem(Session &s, PyObject *o, PyObject *rawKey, PyObject *value) {
@@ -258,11 +272,12 @@ void setListItem(Session &s, PyObject *o, PyObject *rawKey, PyObject *value) {
   if (!known)
     return;
   if (integer)
-    return s.effectSetItem(o, key.get(), value);
+    return storeEffect(s, o, &PyList_Type, key.get(), value);
   if (value && !PyList_Check(stored.get()) && !PyTuple_Check(stored.get()))
     s.fail("a slice of a list from outside is set to an iterator");
   PyObject *args[] = {o, key.get(), stored.get()};
-  s.effectCall(wrapperOf(&PyList_Type, value ? "__setitem__" : "__delitem__"), args, value ? 3 : 2, nullptr);
+  s.effectCall(_PyType_Lookup(&PyList_Type, value ? DLC_NAME("__setitem__") : DLC_NAME("__delitem__")), args,
+               value ? 3 : 2, nullptr);
 }
 
 void setDictItem(Session &s, PyObject *o, PyObject *rawKey, PyObject *value) {
@@ -278,7 +293,7 @@ void setDictItem(Session &s, PyObject *o, PyObject *rawKey, PyObject *value) {
   PyTypeObject *base = PyODict_Check(o) ? &PyODict_Type : &PyDict_Type;
   check(base->tp_as_mapping->mp_ass_subscript(o, key.get(), stored.get()));
   if (!owner)
-    return s.effectSetItem(o, key.get(), value);
+    return storeEffect(s, o, base, key.get(), value);
   PyObject *found = PyUnicode_CheckExact(key.get()) ? _PyType_Lookup(Py_TYPE(owner), key.get()) : nullptr;
   if (!PyUnicode_CheckExact(key.get()) || (found && Py_TYPE(found)->tp_descr_set))
     return s.fail("the dictionary of an object is changed");

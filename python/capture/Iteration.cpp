@@ -177,7 +177,7 @@ Obj userIterator(Session &s, PyObject *o, const Obj &method) {
 Obj iterate(Session &s, PyObject *o) {
   if (s.failed() || PyUnicode_CheckExact(o) || PyBytes_CheckExact(o))
     return plainIterator(o);
-  if (isListLike(o) || isTupleLike(o))
+  if (iteratesAsSequence(o))
     return s.isKnown(o) ? makeStand(sequenceIteratorType, o) : plainIterator(o);
   if (isDictLike(o)) {
     s.dictKeys(o);
@@ -217,7 +217,7 @@ Obj iterate(Session &s, PyObject *o) {
 Obj consumable(Session &s, PyObject *o) {
   if (s.failed() || isSymbolic(o) || Session::isScalar(o))
     return plainNumber(o);
-  if (isListLike(o) || isTupleLike(o)) {
+  if (iteratesAsSequence(o)) {
     s.readAll(o);
     return Obj::borrow(o);
   }
@@ -244,7 +244,7 @@ Obj unpack(Session *s, PyObject *value, Py_ssize_t n, Py_ssize_t star) {
   if (!Py_TYPE(value)->tp_iter && !PySequence_Check(value))
     return Obj::borrow(value);
   std::vector<Obj> items;
-  if (isListLike(value) || isTupleLike(value)) {
+  if (iteratesAsSequence(value)) {
     if (s && s->isKnown(value)) {
       Obj length = s->length(value);
       s->concretize(length.get());

@@ -152,7 +152,12 @@ void notKnown(Session &s, const std::string &name) { s.fail(str("`", name, "` is
 
 PyObject *methodOf(PyObject *o, const char *name) {
   Obj key = Obj::check(PyUnicode_InternFromString(name));
-  return _PyType_Lookup(Py_TYPE(o), key.get());
+  PyTypeObject *base = PyList_Check(o)     ? &PyList_Type
+                       : PyODict_Check(o)  ? &PyODict_Type
+                       : PyDict_Check(o)   ? &PyDict_Type
+                       : PyAnySet_Check(o) ? &PySet_Type
+                                           : Py_TYPE(o);
+  return _PyType_Lookup(base, key.get());
 }
 
 bool readPure(Session &s, PyObject *o) {

@@ -44,7 +44,7 @@ Obj callSlotWrapper(Session &s, PyObject *f, Given args);
 /// A callable for C that calls back. How its results are used decides what it gives.
 enum class Results { AsTheyAre, Compared, Tested };
 Obj observedCallable(PyObject *f, Results results);
-/// The unbound method of that name, for effects.
+/// The unbound method of that name of the C base type, for effects.
 PyObject *methodOf(PyObject *o, const char *name);
 
 } // namespace dlc::py

@@ -1,5 +1,5 @@
-// Known functions of the standard library whose kind depends on their arguments: substitution by regular expressions,
-// heaps, counting, and methods that subscripts use.
+// Known functions of the standard library whose kind depends on their arguments: heaps, counting, and methods that
+// subscripts use.
 #include "python/capture/Known.h"
 #include "python/capture/Lookup.h"
 #include "python/capture/Symbolic.h"
@@ -9,16 +9,6 @@ namespace dlc::py {
 namespace {
 
 PyObject *arg(const CCall &c, Py_ssize_t i) { return i < c.args.n ? c.args.v[i] : nullptr; }
-
-/// Pattern.sub and subn: a text as replacement is read; a function would be called by C.
-Obj substitute(Session &s, const CCall &c) {
-  for (Py_ssize_t i = 0; i < c.args.total(); ++i)
-    if (PyCallable_Check(c.args.v[i])) {
-      notKnown(s, str(c.name(), " with a function"));
-      return c.plain();
-    }
-  return callPure(s, c);
-}
 
 /// dict.__getitem__ and list.__getitem__ as functions.
 Obj itemMethod(Session &s, const CCall &c) {
@@ -75,8 +65,7 @@ Obj countElements(Session &s, const CCall &c) {
 } // namespace
 
 Handler libraryHandler(const char *name) {
-  static const std::pair<const char *, Handler> handlers[] = {{"substitute", substitute},
-                                                              {"item_method", itemMethod},
+  static const std::pair<const char *, Handler> handlers[] = {{"item_method", itemMethod},
                                                               {"contains_method", containsMethod},
                                                               {"heap", changeHeap},
                                                               {"count_elements", countElements}};

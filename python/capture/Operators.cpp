@@ -132,9 +132,7 @@ Obj userBinary(Session &s, int op, PyObject *a, PyObject *b, bool inPlaceFirst) 
 
 bool readOperands(Session &s, int op, PyObject *a, PyObject *b) {
   if (isTensor(a) || isTensor(b)) {
-    auto fits = [&](PyObject *o) {
-      return isTensor(o) || Session::isScalar(o) || isSymbolic(o) || isNewNumpy(s, o);
-    };
+    auto fits = [&](PyObject *o) { return isTensor(o) || Session::isScalar(o) || isSymbolic(o) || isNewNumpy(s, o); };
     return fits(a) && fits(b);
   }
   if (PyUnicode_Check(a) && op == kMod)
@@ -162,7 +160,7 @@ Obj observedBinary(Session &s, BinaryFn fn, int op, PyObject *a, PyObject *b) {
 /// += and its like on a container from outside.
 Obj changeContainer(Session &s, int op, PyObject *a, PyObject *b) {
   Obj name = Obj::check(specialName("i", kBinary[op].name));
-  PyObject *method = _PyType_Lookup(Py_TYPE(a), name.get());
+  PyObject *method = methodOf(a, textOf(name.get()));
   Obj items = op == kMult ? s.concretize(b) : consumable(s, b);
   if (op == kAdd && !PyTuple_Check(items.get()))
     items = Obj::check(PySequence_Tuple(items.get()));

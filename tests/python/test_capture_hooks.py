@@ -1,26 +1,25 @@
+# ruff: noqa: B006, B009, B018, F401, UP031, UP032  examples in all spellings, and names that they use
 """The C functions that captured programs may call: each line of the table, captured and replayed. And what hooks read,
 change and refuse, construct by construct."""
 
-import itertools  # noqa: F401  examples of the table use these
-import contextlib
-import bisect  # noqa: F401
-import binascii  # noqa: F401
-import heapq  # noqa: F401
-import os  # noqa: F401
-import cmath  # noqa: F401
-import functools  # noqa: F401
-import math  # noqa: F401
-import operator  # noqa: F401
-import re  # noqa: F401
-import struct  # noqa: F401
-import types  # noqa: F401
-import warnings  # noqa: F401
-import weakref  # noqa: F401
-from collections import Counter, OrderedDict, defaultdict, deque  # noqa: F401
-
-import pytest
+import binascii
+import bisect
+import cmath
+import functools
+import heapq
+import itertools
+import math
+import operator
+import os
+import re
+import struct
+import types
+import warnings
+import weakref
+from collections import Counter, OrderedDict, defaultdict, deque
 
 import dlc
+import pytest
 from dlc._capture import known
 
 
@@ -64,12 +63,6 @@ def thrown(generator):
         generator.throw(ValueError("x"))
     except ValueError as error:
         return str(error)
-
-
-def entered(mode):
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(mode)
-        return dlc.is_grad_enabled()
 
 
 def grads(mode):
@@ -906,6 +899,152 @@ def learning_rate_changes():
         return loss.detach()
 
     return f, [(vec(),)] * 6, lambda: [p for p in m.parameters()]
+
+
+@case(1)
+def subclasses_of_containers():
+    class Named(dict):
+        def __missing__(self, key):
+            return key * 2
+
+        def __setitem__(self, key, value):
+            super().__setitem__(key, value + 1)
+
+    class Stack(list):
+        def top(self):
+            return self[-1]
+
+    class Pair(tuple):
+        def __getitem__(self, i):
+            return super().__getitem__(i) * 3
+
+    d, s, p = Named(a=1), Stack([1, 2]), Pair((1, 2))
+
+    def f(x):
+        d["b"] = 5
+        inside = Named()
+        inside["k"] = 1
+        return x * d["a"], d["zz"], dict(d), s.top(), len(s), [*s], p[0], list(p), inside["k"], "a" in d
+
+    return f, [(vec(),)] * 3, lambda: d
+
+
+@case(2)
+def class_attribute_set_inside():
+    class Cfg:
+        name = "a"
+
+    def f(x):
+        Cfg.name = Cfg.name[-1] + "b"
+        return x + len(Cfg.name)
+
+    def reset():
+        Cfg.name = "a"
+
+    return f, [(vec(),), reset, (vec(),), reset, (vec(),)], lambda: Cfg.name
+
+
+@case(0)
+def values_read_by_c_code():
+    def f(x):
+        return [i for i in range(5)][x.sum().int()], math.floor(x.sum())
+
+    return f, [(vec(),), (vec(1, 3),), (vec(),)], nothing
+
+
+@case(2)
+def small_lists_of_values():
+    def f(x):
+        a, b = x.tolist()
+        return x + a, b, float(x[1])
+
+    return f, [(vec(),), (vec(3, 4),), (vec(5, 7),)], nothing
+
+
+@case(2)
+def user_iterators():
+    class Count:
+        def __init__(self, n):
+            self.n = n
+            self.i = 0
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if self.i == self.n:
+                raise StopIteration
+            self.i += 1
+            return self.i
+
+    def f(x):
+        first, *rest = Count(3)
+        return [x * i for i in Count(2)], sum(Count(4)), next(Count(1)), rest, list(zip(Count(2), "ab")), 2 in Count(3)
+
+    return f, [(vec(),)] * 3, nothing
+
+
+@case(2)
+def deferred_output_in_order():
+    import contextlib
+    import io
+
+    out = io.StringIO()
+
+    def f(x):
+        print("shape", x.shape[0], [1, "a"])
+        print("x", x)
+        return x + 1
+
+    def g(x):
+        with contextlib.redirect_stdout(out):
+            return compiled(x)
+
+    compiled = dlc.compile(f)
+    return g, [(vec(),), (vec(),), (vec(3, 4),)], lambda: out.getvalue()
+
+
+@case(2)
+def getattr_of_a_module():
+    def f(x):
+        return getattr(dlc.nn.functional, "relu")(x), math.pi, dlc.float32, dlc.nn.Linear.__name__
+
+    return f, [(vec(),)] * 3, nothing
+
+
+@case(2)
+def attribute_deleted():
+    class A:
+        pass
+
+    a = A()
+    a.t = 1
+
+    def f(x):
+        if hasattr(a, "t"):
+            del a.t
+            return x + 1
+        a.t = 1
+        return x
+
+    return f, [(vec(),)] * 4, lambda: sorted(vars(a))
+
+
+@case(2)
+def instance_dictionary():
+    class A:
+        def __init__(self):
+            self.k = 2
+
+    a = A()
+
+    def f(x):
+        d = a.__dict__
+        d["n"] = 3
+        a.m = d["k"] + 1
+        return x * d["n"] + d["m"] + a.n + d.get("q", 1), "k" in d, vars(a) is d
+
+    return f, [(vec(),)] * 3, lambda: dict(vars(a))
 
 
 def outcome(f, call):
