@@ -5,6 +5,7 @@ change and refuse, construct by construct."""
 import binascii
 import bisect
 import cmath
+import collections
 import functools
 import heapq
 import itertools
@@ -13,6 +14,7 @@ import operator
 import os
 import re
 import struct
+import time
 import types
 import warnings
 import weakref
