@@ -14,7 +14,8 @@ import tempfile
 import time
 
 STEPS = (10, 100, 1000)
-BATCH, FEATURES, HIDDEN = 16, 32, 64
+SIZES = ((1, 32, 64), (16, 32, 64))
+BATCH, FEATURES, HIDDEN = SIZES[1]
 
 
 def programs():
@@ -84,31 +85,37 @@ def measure(name, steps, rounds):
     }
 
 
+def in_own_process(name, steps, size, rounds):
+    with tempfile.TemporaryDirectory() as cache:
+        command = [sys.executable, __file__, "--rounds", str(rounds), "--one", name, str(steps), str(size)]
+        out = subprocess.run(command, env={**os.environ, "DLC_CACHE_DIR": cache}, capture_output=True, text=True)
+    if out.returncode:
+        sys.exit(out.stderr)
+    return json.loads(out.stdout.splitlines()[-1])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--one", nargs=2, metavar=("PROGRAM", "STEPS"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=3, metavar=("PROGRAM", "STEPS", "SIZE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
+        global BATCH, FEATURES, HIDDEN
+        BATCH, FEATURES, HIDDEN = SIZES[int(options.one[2])]
         print(json.dumps(measure(options.one[0], int(options.one[1]), options.rounds)))
         return
-    print(
-        f"{'program':20}{'steps':>7}{'compile s':>11}{'kernels':>9}{'first s':>9}{'eager ms':>10}{'warm ms':>9}{'speed':>7}"
-    )
+    columns = ("steps", "compile s", "kernels", "first s", "eager ms", "warm ms")
+    print(f"{'program, batch x features x hidden':38}" + "".join(f"{c:>11}" for c in columns) + f"{'speed':>8}")
     for name in ("LSTM forward", "LSTM training step"):
-        for steps in STEPS:
-            with tempfile.TemporaryDirectory() as cache:
-                command = [sys.executable, __file__, "--rounds", str(options.rounds), "--one", name, str(steps)]
-                out = subprocess.run(
-                    command, env={**os.environ, "DLC_CACHE_DIR": cache}, capture_output=True, text=True
+        for index, sizes in enumerate(SIZES):
+            for steps in STEPS:
+                r = in_own_process(name, steps, index, options.rounds)
+                print(
+                    f"{name + ', ' + 'x'.join(map(str, sizes)):38}{steps:11}{r['compile']:11.3f}{r['kernels']:11}"
+                    f"{r['first']:11.3f}{r['eager'] * 1e3:11.2f}{r['compiled'] * 1e3:11.2f}"
+                    f"{r['eager'] / r['compiled']:7.1f}x",
+                    flush=True,
                 )
-            if out.returncode:
-                sys.exit(out.stderr)
-            r = json.loads(out.stdout.splitlines()[-1])
-            print(
-                f"{name:20}{steps:7}{r['compile']:11.3f}{r['kernels']:9}{r['first']:9.3f}{r['eager'] * 1e3:10.2f}"
-                f"{r['compiled'] * 1e3:9.2f}{r['eager'] / r['compiled']:6.1f}x"
-            )
 
 
 if __name__ == "__main__":
