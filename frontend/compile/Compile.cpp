@@ -443,31 +443,35 @@ CompiledFunction::Ready CompiledFunction::prepare(trace::Piece &piece, Skeleton 
   return r;
 }
 
-bool CompiledFunction::run(const Ready &r, Span<const Tensor> inputs, Span<const Number> numbers,
-                           std::vector<Tensor> &outs) {
-  if (!r.entry) {
-    interpret(*r.graph, inputs, numbers, {}, outs);
-    return r.graph->nodes.size() < kMinNodes;
-  }
-  if (!r.entry->compiled) {
-    count([&](CompileStats &s) { s.fallbacks += !r.entry->failure.empty(); });
-    interpret(r.entry->graph, inputs, numbers, r.symbols, outs);
+bool runEntry(const CacheEntry &entry, const std::string &name, Span<const Tensor> inputs, Span<const Number> numbers,
+              Ints symbols, std::vector<Tensor> &outs) {
+  if (!entry.compiled) {
+    count([&](CompileStats &s) { s.fallbacks += !entry.failure.empty(); });
+    interpret(entry.graph, inputs, numbers, symbols, outs);
     return false;
   }
   try {
     DLC_CHECK(knobs().fault != "run", "DLC_FAULT=run");
-    r.entry->compiled->run(inputs, numbers, r.symbols, outs);
+    entry.compiled->run(inputs, numbers, symbols, outs);
     return true;
   } catch (const Error &e) {
     if (e.kind() == ErrorKind::Memory)
       throw;
     // A kernel found bad data before anything was written: eager kernels raise the error that names the op. If they do
     // not, their results are right and the difference is said.
-    interpret(r.entry->graph, inputs, numbers, r.symbols, outs);
+    interpret(entry.graph, inputs, numbers, symbols, outs);
     count([](CompileStats &s) { s.fallbacks++; });
-    warnOnce(str(name_, ": compiled code failed where eager code does not: ", e.what()));
+    warnOnce(str(name, ": compiled code failed where eager code does not: ", e.what()));
     return false;
   }
+}
+
+bool CompiledFunction::run(const Ready &r, Span<const Tensor> inputs, Span<const Number> numbers,
+                           std::vector<Tensor> &outs) {
+  if (r.entry)
+    return runEntry(*r.entry, name_, inputs, numbers, r.symbols, outs);
+  interpret(*r.graph, inputs, numbers, {}, outs);
+  return r.graph->nodes.size() < kMinNodes;
 }
 
 void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) {

@@ -77,10 +77,8 @@ public:
   }
   void run(Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outs) override {
     entry_->hits++;
-    if (!entry_->compiled)
-      return interpret(entry_->graph, inputs, numbers, symbols, outs);
-    entry_->compiled->run(inputs, numbers, symbols, outs);
-    countHit();
+    if (runEntry(*entry_, owner_->name(), inputs, numbers, symbols, outs))
+      countHit();
   }
   size_t numNodes() const override { return entry_->graph.nodes.size(); }
   bool isShort() const override { return short_; }

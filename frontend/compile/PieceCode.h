@@ -14,6 +14,11 @@ void recordEntry(trace::Piece &piece, std::shared_ptr<CacheEntry> entry, Ints sy
 /// The same for a piece of fewer than kMinNodes ops.
 void recordSmallPiece(trace::Piece &piece);
 
+/// Runs an entry's code. What fails in it, or has none, runs in the interpreter and is counted and told; true if it did
+/// not come to that.
+bool runEntry(const CacheEntry &entry, const std::string &name, Span<const Tensor> inputs, Span<const Number> numbers,
+              Ints symbols, std::vector<Tensor> &outs);
+
 /// While it lives, what this thread compiles is part of one recording and counts as one compilation.
 class OneCompilation {
 public:
