@@ -4,6 +4,7 @@ import html
 import json
 import linecache
 import os
+import time
 
 from dlc import _C, compiler
 from dlc.nn.module import Module
@@ -32,8 +33,9 @@ class _Explained:
         self.call, self.compiled = function, compiler._callable_of(inner)
 
     def __call__(self, *args, **kwargs):
+        start = time.perf_counter()
         self.call(*args, **kwargs)
-        explanation = Explanation(self.compiled)
+        explanation = Explanation(self.compiled, time.perf_counter() - start)
         print(explanation)
         return explanation
 
@@ -44,9 +46,10 @@ def explain(f):
 
 
 class Explanation:
-    """What dlc.explain found: `text`, `graphs` and `events` (lists of dicts), `guards` (text and place), counts, and `html()`."""
+    """What dlc.explain found: `text`, `graphs` and `events` (lists of dicts), `guards` (text and place), counts, `seconds` of the call, and `html()`."""
 
-    def __init__(self, compiled):
+    def __init__(self, compiled, seconds=0.0):
+        self.seconds = seconds
         self.name = compiled.name
         self.text = compiled.explain()
         self.events = compiled.events()
@@ -154,7 +157,8 @@ def _summary(explanation):
     seconds = sum(g["compile_seconds"] for g in graphs)
     memory = sum(g["arena_bytes"] for g in graphs)
     return (
-        f"<p>{len(graphs)} graphs, {breaks} breaks, {len(explanation.guards)} guards; compiled in {seconds:.3f} s; "
+        f"<p>{len(graphs)} graphs, {breaks} breaks, {len(explanation.guards)} guards; compiled in {seconds:.3f} s, "
+        f"this call took {explanation.seconds * 1e3:.2f} ms with all that; "
         f"{memory:,} bytes of temporary memory.</p>"
     )
 

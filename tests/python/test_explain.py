@@ -96,6 +96,7 @@ def test_the_data_behind_the_page():
         )
         assert all("test_explain.py:" in line["loc"] for line in g["lines"])
     assert any(g["sizes"] == ["s0 = 6"] for g in e.graphs)
+    assert 0 < e.seconds < 60 and f"took {e.seconds * 1e3:.2f} ms" in e.html()
     assert "arena" in e.html() and "s0 = 6" in e.html() and repr(e).startswith("<Explanation: 2 graphs")
 
 
