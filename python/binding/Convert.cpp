@@ -1,4 +1,5 @@
 // Tensors from and to Python data: nested lists, NumPy arrays, buffers; dtype conversion methods.
+#include "python/binding/Imported.h"
 #include "python/binding/Internal.h"
 #include <cstring>
 #include <limits>
@@ -190,12 +191,13 @@ Obj lendBuffer(const Tensor &t) {
 }
 
 PyObject *numpyModule() {
-  static PyObject *module = PyImport_ImportModule("numpy");
-  if (!module) {
+  static Imported module("numpy");
+  try {
+    return module.get();
+  } catch (const PythonError &) {
     PyErr_Clear();
     fail(ErrorKind::Runtime, "numpy: NumPy is not installed\ninstall it with pip install numpy, or use tolist()");
   }
-  return module;
 }
 
 PyObject *toNumpy(const Tensor &t, bool force) {

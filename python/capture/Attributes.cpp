@@ -1,5 +1,6 @@
 // Reading attributes: what object, type, module, super and dlc.nn.Module do when asked for a name, with every look-up
 // told to the session. Python's own code (properties, __getattr__, descriptors) is entered.
+#include "python/binding/Imported.h"
 #include "python/capture/Hooks.h"
 #include "python/capture/Lookup.h"
 #include <cstring>
@@ -363,12 +364,8 @@ Obj methodAttribute(Session &s, PyObject *o, PyObject *name) {
 }
 
 getattrofunc moduleBase() {
-  static const getattrofunc found = [] {
-    Obj module = Obj::check(PyImport_ImportModule("dlc._C"));
-    Obj type = Obj::check(PyObject_GetAttrString(module.get(), "_ModuleBase"));
-    return asType(type.get())->tp_getattro;
-  }();
-  return found;
+  static Imported base("dlc._C", "_ModuleBase");
+  return asType(base.get())->tp_getattro;
 }
 
 /// What object.__getattribute__ or its like does; null and no error if there is nothing.
@@ -493,13 +490,8 @@ void guardMro(Session &s, PyTypeObject *type) {
 }
 
 bool isEnumClass(PyObject *type) {
-  static PyObject *const meta = [] {
-    Obj module(PyImport_ImportModule("enum"));
-    PyObject *found = module ? PyObject_GetAttrString(module.get(), "EnumMeta") : nullptr;
-    PyErr_Clear();
-    return found;
-  }();
-  return PyType_Check(type) && meta && PyObject_TypeCheck(type, asType(meta));
+  static Imported meta("enum", "EnumMeta");
+  return PyType_Check(type) && PyObject_TypeCheck(type, asType(meta.get()));
 }
 bool isEnumMember(PyObject *o) { return isEnumClass(asObject(Py_TYPE(o))); }
 

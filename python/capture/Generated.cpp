@@ -1,5 +1,6 @@
 // Methods that dataclasses and namedtuple write without source: what they do is known, so it is done here, through the
 // session.
+#include "python/binding/Imported.h"
 #include "python/capture/Hooks.h"
 #include "python/capture/Lookup.h"
 #include <cstring>
@@ -27,10 +28,7 @@ struct Field {
 };
 
 std::vector<Field> fieldsOf(PyTypeObject *type) {
-  static PyObject *const missing = [] {
-    Obj module = Obj::check(PyImport_ImportModule("dataclasses"));
-    return Obj::check(PyObject_GetAttrString(module.get(), "MISSING")).release();
-  }();
+  static Imported missing("dataclasses", "MISSING");
   std::vector<Field> fields;
   PyObject *all = PyDict_GetItemWithError(type->tp_dict, DLC_NAME("__dataclass_fields__")), *key, *f;
   for (Py_ssize_t at = 0; PyDict_Next(all, &at, &key, &f);) {
@@ -38,7 +36,7 @@ std::vector<Field> fieldsOf(PyTypeObject *type) {
     Obj kind = Obj::check(PyObject_GetAttrString(get("_field_type").get(), "name")), factory = get("default_factory");
     if (std::strcmp(textOf(kind.get()), "_FIELD_CLASSVAR") == 0)
       continue;
-    fields.push_back({Obj::borrow(key), factory.get() == missing ? Obj() : factory, get("init").get() == Py_True,
+    fields.push_back({Obj::borrow(key), factory.get() == missing.get() ? Obj() : factory, get("init").get() == Py_True,
                       std::strcmp(textOf(kind.get()), "_FIELD_INITVAR") == 0, get("compare").get() == Py_True,
                       get("repr").get() == Py_True});
   }
@@ -82,10 +80,7 @@ Obj dataclassInit(Session &s, PyObject *function, PyTypeObject *type, Given args
   if (!bindArguments(function, args, given))
     return callPlain(function, args); // raises
   PyObject *self = args.v[0];
-  static PyObject *const hasFactory = [] {
-    Obj module = Obj::check(PyImport_ImportModule("dataclasses"));
-    return Obj::check(PyObject_GetAttrString(module.get(), "_HAS_DEFAULT_FACTORY")).release();
-  }();
+  static Imported hasFactory("dataclasses", "_HAS_DEFAULT_FACTORY");
   PyObject *params = PyDict_GetItemWithError(type->tp_dict, DLC_NAME("__dataclass_params__"));
   Obj frozen = params ? Obj::check(PyObject_GetAttrString(params, "frozen")) : Obj();
   std::vector<Obj> variables;
@@ -94,7 +89,7 @@ Obj dataclassInit(Session &s, PyObject *function, PyTypeObject *type, Given args
     for (const auto &[name, v] : given)
       if (f.init && PyUnicode_Compare(name, f.name.get()) == 0)
         value = Obj::borrow(v);
-    if (f.factory && (!value || value.get() == hasFactory)) {
+    if (f.factory && (!value || value.get() == hasFactory.get())) {
       if (!PyType_Check(f.factory.get()) || (asType(f.factory.get())->tp_flags & Py_TPFLAGS_HEAPTYPE))
         s.fail("a dataclass has a default factory in Python");
       value = callObject(s, f.factory.get(), {nullptr, 0});

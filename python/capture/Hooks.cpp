@@ -1,5 +1,6 @@
 // The hooks that a twin calls, as Python functions. Each takes its arguments by position, finds the thread's session
 // and does the operation through it; without one the operation is the plain one.
+#include "python/binding/Imported.h"
 #include "python/capture/Hooks.h"
 #include "python/capture/HookTable.h"
 #include "python/capture/Lookup.h"
@@ -37,12 +38,12 @@ Obj readGlobal(Session &s, PyObject *fn, PyObject *name, PyObject *value) {
   }
   if (Obj found = dictValue(s, globals, name))
     return found;
-  static PyObject *const builtins = PyImport_ImportModule("builtins");
-  PyObject *dict = PyModule_GetDict(builtins);
+  static Imported builtins("builtins");
+  PyObject *dict = PyModule_GetDict(builtins.get());
   if (reinterpret_cast<PyFunctionObject *>(fn)->func_builtins != dict)
     s.fail("a module has builtins of its own");
   if (!s.isKnown(dict))
-    s.know(dict, s.load(dict, instr(Do::GetAttr, s.constant(builtins), DLC_NAME("__dict__")), ""), "builtins");
+    s.know(dict, s.load(dict, instr(Do::GetAttr, s.constant(builtins.get()), DLC_NAME("__dict__")), ""), "builtins");
   Obj found = dictValue(s, dict, name);
   return found ? found : Obj::borrow(value);
 }

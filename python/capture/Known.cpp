@@ -243,11 +243,15 @@ Handler handlerNamed(const char *name) {
   return nullptr;
 }
 
-Handler knownHandler(PyObject *f) {
-  // Filled at the first question: the table names functions of many modules.
-  static const std::unordered_map<const void *, Handler> table = [] {
+using KnownTable = std::unordered_map<const void *, Handler>;
+
+/// Filled at the first question: the table names functions of many modules. Not by the initialisation of a static:
+/// another thread would wait for it with the GIL, which the imports give up.
+static const KnownTable &knownTable() {
+  static const KnownTable *table = nullptr;
+  if (!table) {
     auto *keep = new std::vector<Obj>; // keys stay valid
-    std::unordered_map<const void *, Handler> t;
+    KnownTable t;
     Obj module = Obj::check(PyImport_ImportModule("dlc._capture.known"));
     Obj entries = Obj::check(PyObject_CallMethod(module.get(), "entries", nullptr));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(entries.get()); ++i) {
@@ -257,8 +261,14 @@ Handler knownHandler(PyObject *f) {
       keep->push_back(Obj::borrow(PyTuple_GET_ITEM(pair, 1)));
       t.emplace(keyOf(PyTuple_GET_ITEM(pair, 1)), handler);
     }
-    return t;
-  }();
+    if (!table)
+      table = new KnownTable(std::move(t));
+  }
+  return *table;
+}
+
+Handler knownHandler(PyObject *f) {
+  const KnownTable &table = knownTable();
   const void *key = keyOf(f);
   if (auto it = table.find(key); it != table.end())
     return it->second;

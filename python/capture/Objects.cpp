@@ -1,5 +1,6 @@
 // Known functions of objects in general: getattr, isinstance, str, the operator module's getters, and the methods of C
 // base types that super() finds.
+#include "python/binding/Imported.h"
 #include "python/capture/Known.h"
 #include "python/capture/Lookup.h"
 #include "python/capture/Symbolic.h"
@@ -49,11 +50,8 @@ bool inMro(PyTypeObject *type, PyObject *cls) {
 }
 
 bool isAbstractMeta(PyObject *cls) {
-  static PyObject *const meta = [] {
-    Obj module(PyImport_ImportModule("abc"));
-    return module ? PyObject_GetAttrString(module.get(), "ABCMeta") : nullptr;
-  }();
-  return meta && PyObject_TypeCheck(cls, asType(meta));
+  static Imported meta("abc", "ABCMeta");
+  return PyObject_TypeCheck(cls, asType(meta.get()));
 }
 
 /// isinstance(o, cls) with `type` for o's class, or issubclass(type, cls).

@@ -1,5 +1,6 @@
 // Entering Python functions through their twins: code by dlc._capture, the original's globals, closure and default
 // values, and the hooks as hidden keyword-only parameters.
+#include "python/binding/Imported.h"
 #include "python/capture/Hooks.h"
 #include "python/capture/HookTable.h"
 #include <cstring>
@@ -19,8 +20,8 @@ Py_ssize_t extraIndex() {
 }
 
 TwinCode makeTwinCode(PyObject *function) {
-  static PyObject *const module = Obj::check(PyImport_ImportModule("dlc._capture")).release();
-  Obj code(PyObject_CallMethod(module, "twin_of", "O", function));
+  static Imported module("dlc._capture");
+  Obj code(PyObject_CallMethod(module.get(), "twin_of", "O", function));
   if (code)
     return {code, ""};
   PyObject *type, *value, *trace;
