@@ -9,9 +9,32 @@ namespace dlc::py {
 
 PyObject *lookUp(Session &s, PyTypeObject *type, PyObject *name) {
   PyObject *found = _PyType_Lookup(type, name);
-  if (isMutableType(type) && !classWrote(s, type, name))
-    s.guardTypeAttr(type, name);
+  if (!classWrote(s, type, name)) {
+    if (isMutableType(type))
+      s.guardTypeAttr(type, name);
+  } else if (PyTypeObject *holder = holderOf(type, name)) {
+    if (isMutableType(holder) && !s.wroteTo(asObject(holder), Session::Slot::Attr, name))
+      s.guardTypeAttr(holder, name);
+  }
   return found;
+}
+
+PyObject *ownDict(PyTypeObject *type) {
+#if PY_VERSION_HEX >= 0x030c0000
+  Obj dict(PyType_GetDict(type)); // the type keeps it alive
+  return dict.get();
+#else
+  return type->tp_dict;
+#endif
+}
+
+PyTypeObject *holderOf(PyTypeObject *type, PyObject *name) {
+  for (Py_ssize_t i = 0; type->tp_mro && i < PyTuple_GET_SIZE(type->tp_mro); ++i) {
+    PyTypeObject *t = asType(PyTuple_GET_ITEM(type->tp_mro, i));
+    if (PyDict_GetItemWithError(ownDict(t), name))
+      return t;
+  }
+  return nullptr;
 }
 
 bool isMutableType(PyTypeObject *type) {
@@ -27,8 +50,16 @@ bool classWrote(Session &s, PyTypeObject *type, PyObject *name) {
 }
 
 Obj classEntry(Session &s, PyTypeObject *type, PyObject *name, PyObject *found) {
-  if (s.failed() || classWrote(s, type, name))
+  if (s.failed())
     return Obj::borrow(found);
+  if (classWrote(s, type, name)) { // what this call set is not the state at entry, what it left alone is
+    PyTypeObject *holder = holderOf(type, name);
+    if (!holder || s.wroteTo(asObject(holder), Session::Slot::Attr, name)) {
+      PyObject *written = holder ? s.written(asObject(holder), Session::Slot::Attr, name) : nullptr;
+      return Obj::borrow(written ? written : found);
+    }
+    type = holder;
+  }
   Instr load = instr(Do::TypeGet, s.constant(asObject(type)), name);
   return s.read(found, std::move(load), str(type->tp_name, ".", textOf(name)));
 }
@@ -316,15 +347,6 @@ Obj moduleObjectAttribute(Session &s, PyObject *o, PyObject *name) {
     return bindFound(s, Py_TYPE(o), name, found, o, Py_TYPE(o));
   Obj getter = dictValue(s, dict, DLC_NAME("__getattr__"));
   return getter ? callObject(s, getter.get(), {&name, 1}) : Obj();
-}
-
-PyObject *ownDict(PyTypeObject *type) {
-#if PY_VERSION_HEX >= 0x030c0000
-  Obj dict(PyType_GetDict(type)); // the type keeps it alive
-  return dict.get();
-#else
-  return type->tp_dict;
-#endif
 }
 
 /// super(C, o).name: the search starts after C in the order of o's type.

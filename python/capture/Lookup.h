@@ -9,6 +9,8 @@ namespace dlc::py {
 bool isMutableType(PyTypeObject *type);
 /// Whether this call has set the attribute on the class or a base of it.
 bool classWrote(Session &s, PyTypeObject *type, PyObject *name);
+/// The class whose own attribute `name` is what `type` finds; null if there is none.
+PyTypeObject *holderOf(PyTypeObject *type, PyObject *name);
 /// What was found for `name` in `type`, read through it.
 Obj classEntry(Session &s, PyTypeObject *type, PyObject *name, PyObject *found);
 /// What was found in `owner`, bound to `o` (null: to the class `type`).

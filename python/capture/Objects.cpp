@@ -5,6 +5,7 @@
 #include "python/capture/Lookup.h"
 #include "python/capture/Symbolic.h"
 #include <cstring>
+#include <frameobject.h>
 
 namespace dlc::py {
 namespace {
@@ -145,6 +146,63 @@ Obj reprOf(Session &s, const CCall &c) {
 Obj formatOf(Session &s, const CCall &c) {
   static PyObject *const empty = PyUnicode_InternFromString("");
   return isOdd(c, 1, 2) ? c.plain() : text(s, arg(c, 0), -1, arg(c, 1) ? arg(c, 1) : empty);
+}
+
+// --- output
+
+/// warnings.warn names the line that calls it; another call repeats the warning under the same name.
+Obj warnOf(Session &s, const CCall &c) {
+  PyObject *message = arg(c, 0), *category = arg(c, 1);
+  Obj result;
+  {
+    Unobserved quiet(s);
+    result = c.plain();
+  }
+  auto *frame = PyEval_GetFrame();
+  if (isOdd(c, 1, 2) || !frame) {
+    notKnown(s, "warnings.warn with a stack level");
+    return result;
+  }
+  if (PyObject_IsInstance(message, PyExc_Warning) == 1)
+    category = asObject(Py_TYPE(message));
+  Obj code(reinterpret_cast<PyObject *>(PyFrame_GetCode(frame)));
+  Obj globals = Obj::check(PyObject_GetAttrString(reinterpret_cast<PyObject *>(frame), "f_globals"));
+  Obj line = Obj::check(PyLong_FromLong(PyFrame_GetLineNumber(frame)));
+  PyObject *module = PyDict_GetItemWithError(globals.get(), DLC_NAME("__name__"));
+  PyObject *registry = PyDict_GetItemWithError(globals.get(), DLC_NAME("__warningregistry__"));
+  static PyObject *const explicitly = [] {
+    Obj warnings = Obj::check(PyImport_ImportModule("_warnings"));
+    return Obj::check(PyObject_GetAttrString(warnings.get(), "warn_explicit")).release();
+  }();
+  if (!registry || !module) {
+    notKnown(s, "warnings.warn in a module without a registry");
+    return result;
+  }
+  s.constant(registry);
+  PyObject *args[] = {message,
+                      category && category != Py_None ? category : PyExc_UserWarning,
+                      reinterpret_cast<PyCodeObject *>(code.get())->co_filename,
+                      line.get(),
+                      module,
+                      registry};
+  s.effectDeferred(explicitly, args, 6, nullptr);
+  return result;
+}
+
+/// write() of a text file or StringIO from outside: output that gives the number of characters.
+Obj writeOf(Session &s, const CCall &c) {
+  if (!c.self || !s.isKnown(c.self) || isOdd(c, 1, 1) || !PyUnicode_CheckExact(arg(c, 0)))
+    return c.self && s.isKnown(c.self) ? (notKnown(s, c.name()), c.plain()) : c.plain();
+  Obj result = c.plain();
+  PyObject *args[] = {c.self, arg(c, 0)};
+  s.effectDeferred(_PyType_Lookup(Py_TYPE(c.self), DLC_NAME("write")), args, 2, nullptr);
+  return result;
+}
+Obj flushOf(Session &s, const CCall &c) {
+  Obj result = c.plain();
+  if (c.self && s.isKnown(c.self))
+    s.effectDeferred(_PyType_Lookup(Py_TYPE(c.self), DLC_NAME("flush")), &c.self, 1, nullptr);
+  return result;
 }
 
 // --- the operator module
@@ -312,6 +370,9 @@ Handler objectHandler(const char *name) {
                                                               {"issubclass", issubclassOf},
                                                               {"callable", callableOf},
                                                               {"id", idOf},
+                                                              {"warn", warnOf},
+                                                              {"write", writeOf},
+                                                              {"flush", flushOf},
                                                               {"vars", varsOf},
                                                               {"str", strOf},
                                                               {"repr", reprOf},

@@ -8,12 +8,14 @@ import cmath
 import collections
 import functools
 import heapq
+import io
 import itertools
 import math
 import operator
 import os
 import re
 import struct
+import sys
 import time
 import types
 import warnings
@@ -95,6 +97,8 @@ def plain(value):
         return {k: plain(v) for k, v in value.items()}
     return value if isinstance(value, (int, float, str, bytes, complex, set, type(None), deque)) else type(value)
 
+
+out = io.StringIO()
 
 LINES = [(kind, name, example) for kind, name, example in known.table() if kind != "input"]
 
@@ -1049,6 +1053,26 @@ def instance_dictionary():
     return f, [(vec(),)] * 3, lambda: dict(vars(a))
 
 
+@case(3)
+def class_counter_twice_in_a_call():
+    class Base:
+        made = 0
+
+    class Acc(Base):
+        pass
+
+    def bump():
+        Base.made += 1
+
+    def f(x):
+        bump()
+        bump()
+        Acc.own = Acc.made * 2
+        return x * Acc.made, Acc.own, Acc().made
+
+    return f, [(vec(),)] * 5, lambda: (Base.made, Acc.own)
+
+
 def outcome(f, call):
     try:
         return plain(f(*call))
@@ -1086,3 +1110,23 @@ def test_program(make, replays):
     assert same(results, expected[0]), f"{results}\n{expected[0]}\n{compiled.explain()}"
     assert same(plain(state()), expected[1])
     assert dlc.compiler.compile_stats()["replays"] - before == replays, why(compiled)
+
+
+def test_warnings_name_the_line():
+    """A replayed call warns from the line that Python warns from."""
+
+    def f(x):
+        warnings.warn("first")  # noqa: B028
+        warnings.warn("second", DeprecationWarning)  # noqa: B028
+        return x + 1
+
+    compiled = dlc.compile(f)
+    seen = []
+    for function in (f, compiled, compiled, compiled):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            function(vec())
+        seen.append([(str(w.message), w.category, w.filename, w.lineno) for w in caught])
+    assert len(seen[0]) == 2
+    assert seen[1:] == [seen[0]] * 3
+    assert "run Python" not in compiled.explain()

@@ -333,7 +333,10 @@ _OWN = """
 groups itertools.groupby  [(k, list(g)) for k, g in itertools.groupby([1, 1, 2], lambda i: i)]
 deferred print  print("text", 1)
 deferred time.sleep  time.sleep(0)
-deferred _warnings.warn  warnings.warn is not None
+warn _warnings.warn  warnings.warn("a", DeprecationWarning)
+write _io.TextIOWrapper.write  sys.stdout.write("") and None
+write _io.StringIO.write  out.write("text")
+flush _io.TextIOWrapper.flush  sys.stdout.flush()
 getattr getattr  getattr(Child(), "missing", 5)
 hasattr hasattr  hasattr(Child(), "name")
 setattr setattr  done(lambda o: setattr(o, "a", 1), Child()).a
