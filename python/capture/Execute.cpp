@@ -158,15 +158,23 @@ inline bool sameDims(const Sizes &have, const Sizes &want) {
 }
 
 bool freeDimsHold(const dlc::Tensor &t, const TensorGuard &g) {
-  if (t.sizes().size() != g.sizes.size())
+  const Sizes &sizes = t.impl()->sizes, &strides = t.impl()->strides;
+  if (sizes.size() != g.sizes.size())
     return false;
   for (size_t i = 0; i < g.sizes.size(); ++i)
-    if (g.sizes[i] >= 0 && g.sizes[i] != t.sizes()[i])
+    if (g.sizes[i] >= 0 && g.sizes[i] != sizes[i])
       return false;
-  if (g.contiguous)
-    return t.isContiguous();
+  if (g.contiguous) { // exactly: a stride of a dimension of size 1 can be seen too
+    int64_t stride = 1;
+    for (size_t i = g.sizes.size(); i-- > 0;) {
+      if (strides[i] != stride)
+        return false;
+      stride *= std::max<int64_t>(sizes[i], 1);
+    }
+    return true;
+  }
   for (size_t i = 0; i < g.strides.size(); ++i)
-    if (g.strides[i] >= 0 && g.strides[i] != t.strides()[i])
+    if (g.strides[i] >= 0 && g.strides[i] != strides[i])
       return false;
   return true;
 }
@@ -493,11 +501,11 @@ uint64_t wrongSizes(const Step &s, PyObject *o) {
     return 0;
   const dlc::Tensor &t = tensorOf(o);
   if (t.dtype() != g.dtype || t.isWrapped() != g.wrapped || t.storage().foreign() != g.foreign ||
-      t.sizes().size() != g.sizes.size() || !historyHolds(t, g))
+      t.impl()->sizes.size() != g.sizes.size() || !historyHolds(t, g))
     return 0;
   uint64_t wrong = 0;
   for (size_t d = 0; d < g.sizes.size() && d < 64; ++d)
-    if (g.sizes[d] >= 0 && g.sizes[d] != t.sizes()[d])
+    if (g.sizes[d] >= 0 && g.sizes[d] != t.impl()->sizes[d])
       wrong |= uint64_t(1) << d;
   return wrong;
 }

@@ -9,6 +9,7 @@
 #pragma once
 #include "python/capture/Numbers.h"
 #include "python/capture/Program.h"
+#include <functional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -147,6 +148,7 @@ public:
 
 private:
   void identify(PyObject *value, Reg dst, const std::string &source);
+  void pinStrides(TensorMeta &meta, const std::function<Dim(int64_t d, int64_t now)> &symbol);
   void identifyTensor(PyObject *value, Reg dst, const std::string &source);
   void settleStores(PyObject *container);
   bool readEntry(PyObject *container);

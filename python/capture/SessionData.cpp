@@ -1,5 +1,7 @@
 // Tensors of a session: what identifies them, pieces and eager ops as instructions, numbers that come from data.
 #include "python/capture/SessionState.h"
+#include <algorithm>
+#include <numeric>
 #include <optional>
 
 namespace dlc::py {
@@ -44,6 +46,8 @@ void Session::identifyTensor(PyObject *value, Reg dst, const std::string &source
   for (int64_t d = 0; d < t.dim(); ++d)
     if (s_->varying.count(str("size ", d, " of ", source)))
       free.push_back(d);
+  if (!free.empty()) // dimensions of size 1 may have any stride otherwise
+    data->contiguous = t.impl()->strides == contiguousStrides(Ints(t.impl()->sizes.data(), t.impl()->sizes.size()));
   for (int64_t d : free)
     data->sizes[static_cast<size_t>(d)] = -1;
   if (!free.empty())
@@ -76,9 +80,26 @@ void Session::identifyTensor(PyObject *value, Reg dst, const std::string &source
   if (data->contiguous)
     meta.strides = contiguousStrides(meta.sizes);
   else
-    for (int64_t d = 0; d < t.dim(); ++d)
-      meta.strides[static_cast<size_t>(d)] = symbol(Do::SymStride, d, t.impl()->strides[static_cast<size_t>(d)]);
+    pinStrides(meta, [&](int64_t d, int64_t now) { return symbol(Do::SymStride, d, now); });
   s_->metas[t.impl()] = std::move(meta);
+}
+
+/// Layouts of results follow the order of strides, so that strides may only vary as the sizes do: each is the product
+/// of the sizes inside of it, or a constant, and that is a fact.
+void Session::pinStrides(TensorMeta &meta, const std::function<Dim(int64_t d, int64_t now)> &symbol) {
+  size_t n = meta.sizes.size();
+  std::vector<size_t> order(n);
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return meta.strides[a].value() < meta.strides[b].value(); });
+  Dim inside = 1;
+  for (size_t d : order) {
+    int64_t now = meta.strides[d].value();
+    Dim formula = inside.value() == now ? inside : Dim(now);
+    (void)(symbol(static_cast<int64_t>(d), now) == formula);
+    meta.strides[d] = formula;
+    inside = formula * meta.sizes[d];
+  }
 }
 
 void Session::inputMeta(const dlc::Tensor &tensor, TensorMeta &meta) {

@@ -83,12 +83,18 @@ bool expandsTo(const Dims &from, const Dims &to) {
 
 bool isContiguous(const Dims &sizes, const Dims &strides) {
   Dim expected = 1;
+  bool always = true; // for all values of symbols: nothing is taken for granted
+  for (size_t i = sizes.size(); i-- > 0 && always; expected *= sizes[i])
+    always = strides[i].same(expected);
+  if (always)
+    return true;
+  expected = 1;
   for (size_t i = sizes.size(); i-- > 0;) {
-    if (sizes[i].value() == 0)
+    if (sizes[i] == 0)
       return true;
-    if (sizes[i].value() == 1)
+    if (sizes[i] == 1)
       continue;
-    if (!strides[i].same(expected) && strides[i].value() != expected.value())
+    if (!strides[i].same(expected) && strides[i] != expected)
       return false;
     expected *= sizes[i];
   }
@@ -110,7 +116,7 @@ bool isChannelsLast(const TensorMeta &m) {
     return false;
   Dims want = channelsLastStrides(m.sizes);
   for (size_t i = 0; i < 4; ++i)
-    if (m.sizes[i].value() != 1 && m.strides[i].value() != want[i].value())
+    if (m.sizes[i] != 1 && m.strides[i] != want[i])
       return false;
   return true;
 }
@@ -125,13 +131,13 @@ bool outOfOrder(Span<const TensorMeta *const> operands, const Dims &sizes, size_
     size_t missing = sizes.size() - m->sizes.size();
     if (outer < missing || inner < missing)
       continue;
-    int64_t a = m->sizes[outer - missing].value() == 1 ? 0 : m->strides[outer - missing].value();
-    int64_t b = m->sizes[inner - missing].value() == 1 ? 0 : m->strides[inner - missing].value();
+    Dim a = m->sizes[outer - missing] == 1 ? Dim(0) : m->strides[outer - missing];
+    Dim b = m->sizes[inner - missing] == 1 ? Dim(0) : m->strides[inner - missing];
     if (a == 0 || b == 0)
       continue;
-    if (a != b)
+    if (!a.same(b) && a != b)
       return a < b;
-    if (sizes[outer].value() < sizes[inner].value())
+    if (sizes[outer] < sizes[inner])
       return true;
   }
   return false;
@@ -155,7 +161,7 @@ Dims layoutLike(Span<const TensorMeta *const> operands, const Dims &sizes) {
   Dim step = 1;
   for (size_t i = order.size(); i-- > 0;) {
     strides[order[i]] = step;
-    if (sizes[order[i]].value() > 1)
+    if (sizes[order[i]] > 1)
       step *= sizes[order[i]];
   }
   return strides;
@@ -296,7 +302,7 @@ Dims inferSizes(const char *op, Span<const Dim> sizes, const TensorMeta &self) {
 }
 
 std::optional<Dims> viewStrides(const TensorMeta &self, const Dims &sizes) {
-  if (isContiguous(self) || self.numel().value() == 0)
+  if (isContiguous(self) || self.numel() == 0)
     return contiguousStrides(sizes);
   Dims strides(sizes.size());
   // From the inside out: collect a run of old dimensions that lie densely, and split it into new ones.
@@ -304,10 +310,10 @@ std::optional<Dims> viewStrides(const TensorMeta &self, const Dims &sizes) {
   Dim base = self.strides.back(), chunk = 1, seen = 1;
   for (int64_t d = self.dim() - 1; d >= 0; --d) {
     chunk *= self.sizes[d];
-    bool last = d == 0 || (self.sizes[d - 1].value() != 1 && !sameDim(self.strides[d - 1], chunk * base));
+    bool last = d == 0 || (self.sizes[d - 1] != 1 && !sameDim(self.strides[d - 1], chunk * base));
     if (!last)
       continue;
-    while (v >= 0 && (seen.value() < chunk.value() || sizes[v].value() == 1)) {
+    while (v >= 0 && ((!seen.same(chunk) && seen < chunk) || sizes[v] == 1)) {
       strides[v] = seen * base;
       seen *= sizes[v];
       --v;
