@@ -8,6 +8,13 @@ namespace dlc::trace {
 namespace {
 std::atomic<uint64_t> nextSession{1};
 
+Sizes values(const Dims &dims) {
+  Sizes s;
+  for (const Dim &d : dims)
+    s.push_back(d.value());
+  return s;
+}
+
 bool isConst(const Dims &dims) {
   for (const Dim &d : dims)
     if (!d.isConst())
@@ -94,7 +101,7 @@ void Recorder::symbolicResults(const OpInfo &op, Span<const Arg<Tensor>> args, S
     op.meta(metas.args, r);
   }
   for (size_t i = 0; i < outs.size() && i < r.outs.size(); ++i)
-    if (outs[i].defined() && r.outs[i].defined)
+    if (outs[i].defined() && r.outs[i].defined && values(r.outs[i].sizes) == outs[i].impl()->sizes)
       attach(outs[i], r.outs[i]);
 }
 
@@ -109,9 +116,11 @@ void Recorder::describe(const Tensor &t, TensorMeta &meta) {
       return;
     TensorMeta m = meta;
     observer_->inputMeta(t, m);
-    for (Dim &d : m.sizes) // rules treat 0 and 1 apart
+    for (Dim &d : m.sizes) // rules and layouts treat 0 and 1 apart
       if (d.value() <= 1)
         d = Dim(d.concretize());
+      else if (!d.isConst())
+        (void)(d >= Dim(2));
     attach(t, m);
     described_.push_back(t);
     layout = t.impl()->symbolic.get();

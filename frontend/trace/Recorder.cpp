@@ -338,6 +338,13 @@ void Recorder::record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<T
   SmallVec<TensorMeta, 3> metas;
   node(op, Span<const Arg<GVal>>(gargs.data(), gargs.size()), metas);
   SmallVec<int32_t, 3> results = graph_.nodes.back().results;
+  for (const TensorMeta &m : metas)
+    for (const Dim &d : m.sizes)
+      if (d.value() < 0) { // this call's result has a size that depends on data
+        graph_.nodes.pop_back();
+        graph_.values.resize(graph_.values.size() - results.size());
+        return runNow(FlushReason::DataDependent, op, args, outs, form);
+      }
   size_t own = results.size() - countMutated(op, Span<const Arg<GVal>>(gargs.data(), gargs.size()));
   if (form == CallForm::Functional) {
     if (!layoutsAgree(args, Span<const Arg<GVal>>(gargs.data(), gargs.size()))) {

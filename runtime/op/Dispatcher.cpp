@@ -89,6 +89,14 @@ bool overlapsOther(const Tensor &self, Span<const Arg<Tensor>> args) {
   return false;
 }
 
+/// A size of -1: this call's result has one that depends on data, though most calls of the op have not.
+bool isKnown(const TensorMeta &m) {
+  for (const Dim &d : m.sizes)
+    if (d.value() < 0)
+      return false;
+  return true;
+}
+
 /// Computes into fresh tensors.
 void runFunctional(const OpInfo &op, Span<const Arg<Tensor>> args, const MetaResult &r, SmallVec<Tensor, 3> &outs) {
   outs.resize(r.outs.size());
@@ -99,7 +107,7 @@ void runFunctional(const OpInfo &op, Span<const Arg<Tensor>> args, const MetaRes
   }
   if (!op.has(kDataDependent) && op.kernel)
     for (size_t i = 0; i < r.outs.size(); ++i)
-      outs[i] = r.outs[i].defined ? Tensor::emptyLike(r.outs[i]) : Tensor();
+      outs[i] = r.outs[i].defined && isKnown(r.outs[i]) ? Tensor::emptyLike(r.outs[i]) : Tensor();
   callKernel(op, args, Span<Tensor>(outs.data(), outs.size()));
 }
 

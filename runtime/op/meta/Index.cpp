@@ -166,7 +166,7 @@ void oneHotMeta(const OneHotArgs<TensorMeta> &a, MetaResult &r) {
   DLC_REQUIRE(a.num_classes.value() >= 1 || a.num_classes.value() == -1, Runtime, "one_hot: `num_classes` is ",
               a.num_classes, "\nuse at least 1, or -1 for one more than the largest class");
   Dims sizes = a.self.sizes;
-  sizes.push_back(a.num_classes.value() == -1 ? Dim(0) : a.num_classes);
+  sizes.push_back(a.num_classes); // -1: only the kernel knows
   giveDense(r, DType::I64, sizes);
 }
 

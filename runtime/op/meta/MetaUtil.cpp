@@ -283,7 +283,7 @@ Dims inferSizes(const char *op, Span<const Dim> sizes, const TensorMeta &self) {
   Dim known = 1, total = self.numel();
   int64_t hole = -1;
   for (size_t i = 0; i < out.size(); ++i) {
-    if (out[i].value() >= 0) {
+    if (out[i] >= 0) { // a size that varies stays what it is here: -1 means something else
       known *= out[i];
       continue;
     }
