@@ -176,6 +176,18 @@ PyObject *explainMethod(PyObject *self, PyObject *) {
     return PyUnicode_FromString((c->compiled->explain() + c->replay->explain()).c_str());
   });
 }
+/// A list of (text, place).
+PyObject *guardsMethod(PyObject *self, PyObject *) {
+  return guarded([&]() -> PyObject * {
+    Obj list = Obj::check(PyList_New(0));
+    for (const auto &[text, place] : compiledOf(self)->replay->tree.guards()) {
+      Obj item = Obj::check(Py_BuildValue("(ss)", text.c_str(), place.c_str()));
+      if (PyList_Append(list.get(), item.get()) < 0)
+        throw PythonError{};
+    }
+    return list.release();
+  });
+}
 PyObject *explainJsonMethod(PyObject *self, PyObject *) {
   return guarded([&] { return PyUnicode_FromString(compiledOf(self)->compiled->explainJson().c_str()); });
 }
@@ -221,6 +233,7 @@ PyMethodDef compiledMethods[] = {
     {"__deepcopy__", deepcopyMethod, METH_O, nullptr},
     {"__reduce__", reduceMethod, METH_NOARGS, nullptr},
     {"explain", explainMethod, METH_NOARGS, "All graphs, guards and events as text."},
+    {"guards", guardsMethod, METH_NOARGS, "What replays check, a tuple of text and file:line each."},
     {"explain_json", explainJsonMethod, METH_NOARGS, "Graphs, guards, times, memory and lines as a JSON list."},
     {"reset", resetMethod, METH_NOARGS, "Drops the compiled code."},
     {"graph_json", graphJsonMethod, METH_NOARGS, "The largest fused graph as JSON."},

@@ -73,6 +73,7 @@ class Explanation:
         body += [_source(path, first, last, marks) for path, first, last in marks.regions(self._code)]
         body += [_graph(i, g) for i, g in enumerate(self.graphs)]
         body += [_events(self.events), _guards(self.guards)]
+        body.append(f"<details><summary>All as text</summary><pre>{html.escape(self.text)}</pre></details>")
         return (
             "<!DOCTYPE html>\n<html lang=en><head><meta charset=utf-8><title>"
             f"{html.escape(self.name)} - dlc.explain</title><style>{_STYLE}</style></head>\n<body>\n"

@@ -134,3 +134,24 @@ def test_everything_that_compiles_can_be_explained(kind):
         e = dlc.explain(f)(dlc.ones(3))
     page = Page(e.html())
     assert len(e.graphs) == 1 and page.open == [] and (kind == "exec" or any(r[0] == "op" for r in page.rows.values()))
+
+
+SCALE = 3
+
+
+def test_guards_of_replays_are_shown_at_the_lines_that_needed_them():
+    def f(t, options):
+        y = t * SCALE + 1
+        if options["double"]:
+            y = y * 2
+        return y.exp()
+
+    explain = dlc.explain(f)
+    options = {"double": True}
+    explain(dlc.rand(4), options)
+    e = explain(dlc.rand(4), options)
+    rows = Page(e.html()).rows
+    scale, double = rows[line_of(f, "SCALE")][1], rows[line_of(f, 'options["double"]')]
+    assert "SCALE" in scale.split("guard:", 1)[1] and "mul" in scale
+    assert double[0] == "guard" and "double" in double[1].split("guard:", 1)[1]
+    assert all(isinstance(text, str) and isinstance(place, str) for text, place in e.guards) and len(e.guards) > 3
