@@ -295,8 +295,12 @@ Obj tensorNumel(Session &s, const CCall &c) {
 
 /// Properties that the guard on the tensor determines once its sizes are constants.
 Obj tensorLayout(Session &s, const CCall &c) {
-  if (c.self && isTensor(c.self))
-    concretizeSizes(s, c.self);
+  PyObject *tensor = c.self ? c.self : c.args.total() ? c.args.v[0] : nullptr;
+  if (tensor && isTensor(tensor)) {
+    concretizeSizes(s, tensor);
+    if (!s.failed() && c.name().find("storage_offset") != std::string::npos)
+      s.guardPlaces(tensorOf(tensor));
+  }
   for (Py_ssize_t i = 0; i < c.args.total(); ++i)
     s.concretize(c.args.v[i]);
   return callConverted(c.f, c.bound || !c.self ? c.args : ArgList(c.args, c.self).given());

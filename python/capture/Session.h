@@ -108,6 +108,8 @@ public:
   Obj readNumber(const Tensor &t, PyObject *plain);
   /// t.shape of a tensor as a Size, with symbolic numbers where sizes are symbols. null: all are plain.
   Obj symbolicSizes(const Tensor &t);
+  /// Tensors from outside that share the memory of `t` lie where they lie now.
+  void guardPlaces(const dlc::Tensor &t);
 
   // --- numbers
   /// The expression of a Python int (symbolic or plain), for hooks that compute.
@@ -162,7 +164,6 @@ private:
   void aliasInput(const dlc::Tensor &t);
   Reg copyOf(const dlc::Tensor &t, Reg reg);
   void checkAliases();
-  void guardPlaces(const dlc::Tensor &t);
   void drawRandom(const trace::PieceRecord &record);
   Reg tensLoad(Instr instr);
   void rememberMeta(const dlc::Tensor &t);

@@ -258,7 +258,7 @@ void Session::checkAliases() {
   s_->path.body.push_back(std::move(i));
 }
 
-/// A piece that writes the memory of `t` through its whole storage knows where views lie in it.
+/// For pieces that write the memory of `t` through its whole storage, and whoever asks where it lies.
 void Session::guardPlaces(const dlc::Tensor &t) {
   for (const Obj &o : s_->keep) {
     if (!isTensor(o.get()) || !isKnown(o.get()) || tensorOf(o.get()).storageRef() != t.storageRef())

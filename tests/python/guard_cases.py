@@ -1129,3 +1129,93 @@ def optimizer_setting():
             opt.param_groups[0]["lr"] = 0.5 + i
 
     return Case(f, change)
+
+
+def rows_from(state):
+    return lambda: (dlc.arange(24.0).view(6, 4)[state["at"] : state["at"] + 3],)
+
+
+@case
+def offset_of_an_argument():
+    state = {"at": 0}
+
+    def f(y):
+        return y.detach(), y[1:], y.storage_offset(), y * 2 + y[0]
+
+    return Case(f, lambda i: state.update(at=i % 3), args=rows_from(state))
+
+
+@case
+def offset_of_an_argument_written_in_part():
+    state = {"at": 0}
+
+    def f(y):
+        y[1:].add_(1)
+        y.t()[0] = 7.0
+        return y, y.detach()
+
+    return Case(f, lambda i: state.update(at=i % 3), args=rows_from(state))
+
+
+@case
+def offset_and_size_of_an_argument():
+    state = {"at": 0, "n": 2}
+
+    def f(y):
+        return y[1:], y.view(-1)[:3], y * 2
+
+    def change(i):
+        state["at"], state["n"] = [(1, 3), (0, 4), (2, 2), (1, 4)][i % 4]
+
+    return Case(f, change, args=lambda: (dlc.arange(24.0).view(6, 4)[state["at"] : state["at"] + state["n"]],))
+
+
+@case
+def two_views_of_one_argument():
+    state = {"at": 1}
+
+    def f(a, b):
+        a.add_(1)
+        return b.detach(), a[1:], b * 2
+
+    def args():
+        base = dlc.arange(24.0).view(6, 4)
+        return base[:3], base[state["at"] : state["at"] + 3]
+
+    return Case(f, lambda i: state.update(at=[1, 2, 3, 0][i % 4]), args=args)
+
+
+@case
+def counters_changed_twice_in_a_call():
+    class A:
+        made = 0
+
+    class B(A):
+        pass
+
+    o, table, items, state = B(), {"n": 0}, [0], {"twice": 0}
+
+    def f(x):
+        for _ in range(1 + state["twice"]):
+            A.made = A.made + 1
+            o.own = getattr(o, "own", 0) + B.made
+            table["n"] += o.made
+            items[0] += table["n"]
+        return x + A.made, o.own, table["n"], items[0]
+
+    return Case(f, lambda i: state.update(twice=i % 3))
+
+
+@case
+def class_attribute_of_a_subclass_beside_the_bases():
+    class A:
+        k = 1.0
+
+    class B(A):
+        k = 2.0
+
+    def f(x):
+        A.k = A.k + 1
+        return x * B.k + A.k
+
+    return Case(f, lambda i: setattr(B, "k", 2.0 + i))
