@@ -140,14 +140,6 @@ ArgList baseArguments(Session &s, PyTypeObject *base, Given args) {
   return list;
 }
 
-/// The C type that T's instances are made by.
-PyTypeObject *plainBase(PyTypeObject *type) {
-  PyTypeObject *t = type;
-  while (t->tp_flags & Py_TPFLAGS_HEAPTYPE && t->tp_base)
-    t = t->tp_base;
-  return t;
-}
-
 Obj makeInstance(Session &s, PyTypeObject *type, Given args) {
   Obj found = Obj::borrow(_PyType_Lookup(type, DLC_NAME("__new__")));
   if (found && Py_TYPE(found.get()) == &PyStaticMethod_Type) {
@@ -160,7 +152,7 @@ Obj makeInstance(Session &s, PyTypeObject *type, Given args) {
     return callObject(s, function.get(), ArgList(args, asObject(type)).given());
   }
   lookUp(s, type, DLC_NAME("__new__"));
-  PyTypeObject *base = plainBase(type);
+  PyTypeObject *base = baseInC(type);
   if (!isPlainBase(asObject(base)))
     notKnown(s, str("making a ", type->tp_name));
   bool initInPython = false;
@@ -203,6 +195,12 @@ Obj callMetaclass(Session &s, PyTypeObject *type, Given args) {
 }
 
 } // namespace
+
+PyTypeObject *baseInC(PyTypeObject *type) {
+  while (type->tp_flags & Py_TPFLAGS_HEAPTYPE && type->tp_base)
+    type = type->tp_base;
+  return type;
+}
 
 Obj callNew(Session &s, PyObject *f, Given args) {
   PyObject *base = PyCFunction_GET_SELF(f);

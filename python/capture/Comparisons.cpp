@@ -21,9 +21,12 @@ bool isC(PyObject *o) { return !(Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) || 
 bool readComparable(Session &s, PyObject *o) {
   if (Session::isScalar(o) || isSymbolic(o) || PyType_Check(o) || isDType(o))
     return true;
-  if (!isListLike(o) && !isTupleLike(o) && !PyAnySet_CheckExact(o) && !isDictLike(o))
+  if (!isListLike(o) && !isTupleLike(o) && !PyAnySet_CheckExact(o) && !isDictLike(o)) {
+    if (PyRange_Check(o) || PySlice_Check(o))
+      readNumbers(s, o);
     return isEnumMember(o) || Py_TYPE(o)->tp_richcompare == PyBaseObject_Type.tp_richcompare || PyRange_Check(o) ||
            PySlice_Check(o) || Py_TYPE(o) == deviceType;
+  }
   if (!s.readAll(o))
     return false;
   if (PyDict_Check(o)) {
@@ -85,6 +88,8 @@ Obj trySide(Session &s, int op, PyObject *a, PyObject *b) {
   if (isListLike(a) || isTupleLike(a) || isDictLike(a) || PyAnySet_Check(a))
     if (!readComparable(s, a) || !readComparable(s, b))
       s.fail(str("comparing a ", Py_TYPE(a)->tp_name, " is not known to be replayable"));
+  readForC(s, a);
+  readForC(s, b);
   Obj bound = Obj::check(Py_TYPE(found)->tp_descr_get(found, a, asObject(Py_TYPE(a))));
   Obj r = Obj::check(PyObject_CallOneArg(bound.get(), b));
   return r.get() == Py_NotImplemented ? Obj() : r;
@@ -176,6 +181,8 @@ bool contains(Session &s, PyObject *o, PyObject *container) {
       s.fail(str("`in` a ", Py_TYPE(container)->tp_name, " is not known to be replayable"));
     if (isDictView(container))
       checkKey(s, o);
+    if (PyRange_Check(container))
+      readNumbers(s, container);
     Obj plain = isSymbolic(o) ? s.concretize(o) : Obj::borrow(o);
     int found = PySequence_Contains(container, plain.get());
     if (found < 0)
@@ -190,7 +197,7 @@ bool contains(Session &s, PyObject *o, PyObject *container) {
 /// Objects whose comparison by C depends on nothing but what they are.
 bool isPlainlyComparable(PyObject *o) {
   return Session::isScalar(o) || isSymbolic(o) || PyType_Check(o) || isDType(o) || Py_TYPE(o) == deviceType ||
-         PyRange_Check(o) || PyCFunction_Check(o);
+         PyCFunction_Check(o);
 }
 
 } // namespace
@@ -234,7 +241,11 @@ Obj compare(Session &s, int op, PyObject *a, PyObject *b) {
     return boolean(compareNumbers(s, kRich[op], a, b));
   if (isTensor(a) || isTensor(b)) {
     PyObject *other = isTensor(a) ? b : a;
-    if (isTensor(other) || isPlainlyComparable(other))
+    Obj name = Obj::check(PyUnicode_InternFromString(kNames[op]));
+    bool plainly = isTensor(other) || isPlainlyComparable(other) || isNewNumpy(s, other);
+    for (PyObject *o : {a, b})
+      plainly &= !isTensor(o) || !specialMethod(s, o, name.get());
+    if (plainly)
       return Obj::check(PyObject_RichCompare(a, b, kRich[op]));
     return userCompare(s, op, a, b);
   }

@@ -235,32 +235,25 @@ PyObject *functionHook(PyObject *, PyObject *const *a, Py_ssize_t) {
       [&] { return Py_NewRef(a[0]); });
 }
 
-/// What an import bound: a module is the same in every call; other values must be what their module still has.
-Obj imported(Session &s, PyObject *value) {
+/// What an import bound: a module is the same in every call; other values must be what the module still has.
+Obj imported(Session &s, PyObject *value, PyObject *moduleName, PyObject *name) {
   if (PyModule_Check(value)) {
     s.constant(value);
     return Obj::borrow(value);
   }
-  if (s.isKnown(value) || Session::isScalar(value))
-    return Obj::borrow(value);
-  Obj module(PyObject_GetAttr(value, DLC_NAME("__module__"))), name(PyObject_GetAttr(value, DLC_NAME("__name__")));
+  Obj owner(PyUnicode_Check(moduleName) ? PyImport_GetModule(moduleName) : nullptr);
   PyErr_Clear();
-  Obj owner(module && PyUnicode_Check(module.get()) ? PyImport_GetModule(module.get()) : nullptr);
-  PyErr_Clear();
-  if (owner && name && PyUnicode_Check(name.get())) {
+  if (owner) {
     s.constant(owner.get());
-    Obj found = attributeOrNull(s, owner.get(), name.get());
-    if (found.get() == value)
+    Obj found = attributeOrNull(s, owner.get(), name);
+    if (found && (found.get() == value || isSymbolic(found.get())))
       return found;
   }
-  if (PyType_Check(value) || PyCFunction_Check(value))
-    s.constant(value);
-  else
-    s.fail("something imported in the function is neither module, function nor class");
+  s.fail(str("`", textOf(name), "` is imported in the function from a module that is not known"));
   return Obj::borrow(value);
 }
 PyObject *importHook(PyObject *, PyObject *const *a, Py_ssize_t) {
-  return hook([&](Session &s) { return imported(s, a[0]); }, [&] { return Py_NewRef(a[0]); });
+  return hook([&](Session &s) { return imported(s, a[0], a[1], a[2]); }, [&] { return Py_NewRef(a[0]); });
 }
 
 using PositionalFn = PyObject *(*)(PyObject *, PyObject *const *, Py_ssize_t);

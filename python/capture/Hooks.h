@@ -95,6 +95,8 @@ Obj plainText(PyObject *o, int conversion, PyObject *spec);
 
 // --- iteration and with (Iteration.cpp)
 Obj iterate(Session &s, PyObject *o);
+/// The numbers of a range or slice from outside.
+void readNumbers(Session &s, PyObject *o);
 /// Something that C code may consume without reading what the session does not see: `o` itself after it was read,
 /// a copy of its items, or an iterator that enters Python's __iter__ and __next__.
 Obj consumable(Session &s, PyObject *o);

@@ -14,6 +14,8 @@ void check(int rc) {
 
 /// The key of a C container: symbolic numbers in it become constants, also inside slices and tuples.
 Obj plainKey(Session &s, PyObject *key) {
+  if (PySlice_Check(key) && s.isKnown(key))
+    readNumbers(s, key);
   if (!s.containsSymbolic(key))
     return Obj::borrow(key);
   if (isSymbolic(key))
@@ -51,11 +53,19 @@ void readIndexTensor(Session &s, PyObject *o) {
 
 /// Everything in the subscript of a tensor is read.
 void readTensorKey(Session &s, PyObject *key) {
+  if (PySlice_Check(key)) {
+    auto *slice = reinterpret_cast<PySliceObject *>(key);
+    if (s.isKnown(key))
+      readNumbers(s, key);
+    for (PyObject *bound : {slice->start, slice->stop, slice->step})
+      readIndexTensor(s, bound);
+    return;
+  }
   if (PyTuple_Check(key) || PyList_Check(key)) {
     if (!s.readDeep(key))
       return;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(key); ++i)
-      readIndexTensor(s, PySequence_Fast_GET_ITEM(key, i));
+      readTensorKey(s, PySequence_Fast_GET_ITEM(key, i));
   } else if (isTensor(key)) {
     readIndexTensor(s, key);
   } else if (!Session::isScalar(key) && !isSymbolic(key) && !PySlice_Check(key) && !PyRange_Check(key)) {

@@ -147,14 +147,19 @@ void checkSetOrder(Session &s, PyObject *set) {
       return s.fail("the order of a set of objects decides what the program does");
 }
 
-/// A range or slice from outside: its numbers.
+} // namespace
+
 void readNumbers(Session &s, PyObject *o) {
   for (PyObject *name : {DLC_NAME("start"), DLC_NAME("stop"), DLC_NAME("step")}) {
     Obj value = Obj::check(PyObject_GetAttr(o, name));
     Obj seen = readGetter(s, o, name, value.get());
     s.concretize(seen.get());
+    if (!Session::isScalar(value.get()) && !isSymbolic(value.get()) && s.isKnown(o))
+      s.fail("a slice of objects from outside is used");
   }
 }
+
+namespace {
 
 Obj plainIterator(PyObject *o) { return Obj::check(PyObject_GetIter(o)); }
 

@@ -160,6 +160,17 @@ PyObject *methodOf(PyObject *o, const char *name) {
   return _PyType_Lookup(base, key.get());
 }
 
+void readForC(Session &s, PyObject *o) {
+  if (Session::isScalar(o) || isSymbolic(o) || isTensor(o) || PyType_Check(o) || !s.isKnown(o) || isEnumMember(o))
+    return;
+  if (PyList_Check(o) || PyTuple_Check(o) || PyDict_Check(o) || PyAnySet_Check(o))
+    s.readAll(o);
+  else if (PyRange_Check(o) || PySlice_Check(o))
+    readNumbers(s, o);
+  else if (baseInC(Py_TYPE(o)) != &PyBaseObject_Type)
+    notKnown(s, str("the state of a ", Py_TYPE(o)->tp_name, " from outside"));
+}
+
 bool readPure(Session &s, PyObject *o) {
   if (isTensor(o)) {
     s.fail("the value of a tensor is read by C code");
@@ -167,6 +178,10 @@ bool readPure(Session &s, PyObject *o) {
   }
   if (isEnumMember(o) || isDictView(o) || isNewNumpy(s, o))
     return true;
+  if (PyRange_Check(o) || PySlice_Check(o)) {
+    readNumbers(s, o);
+    return true;
+  }
   if (!s.readDeep(o))
     return false;
   if (PyList_Check(o) || PyTuple_Check(o)) {
@@ -211,6 +226,8 @@ Obj callPure(Session &s, const CCall &c) {
 }
 
 void readOperand(Session &s, PyObject *o) {
+  if (PyRange_Check(o) || PySlice_Check(o))
+    return readNumbers(s, o);
   if (Session::isScalar(o) || isSymbolic(o) || isTensor(o) || isDType(o) || PyType_Check(o) ||
       Py_TYPE(o) == deviceType || Py_TYPE(o) == generatorType || PySlice_Check(o) || PyRange_Check(o) ||
       isNewNumpy(s, o))

@@ -35,6 +35,10 @@ bool readPure(Session &s, PyObject *o);
 void guardIdentity(Session &s, PyObject *o);
 /// An array or scalar of NumPy that the call made of constants.
 bool isNewNumpy(Session &s, PyObject *o);
+/// The C type that a class's instances are made by.
+PyTypeObject *baseInC(PyTypeObject *type);
+/// What C may read of an object when it computes with it: containers one level deep. Others from outside end the session.
+void readForC(Session &s, PyObject *o);
 /// An argument of an op: tensors, numbers, dtypes and lists of them.
 void readOperand(Session &s, PyObject *o);
 /// Runs a handler's kind on any call: arguments read as a whole, result new.

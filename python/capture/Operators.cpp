@@ -44,6 +44,11 @@ bool isValue(PyObject *o) {
          std::strcmp(Py_TYPE(o)->tp_name, "types.UnionType") == 0;
 }
 bool isUser(PyObject *o) { return (Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !isTensor(o) && !isSymbolic(o); }
+/// Whether the class of a tensor has the operator in Python.
+bool overrides(Session &s, PyObject *o, const char *prefix, int op) {
+  Obj name = isTensor(o) ? Obj::check(specialName(prefix, kBinary[op].name)) : Obj();
+  return name && specialMethod(s, o, name.get());
+}
 
 /// Calls a special method found on the class, in Python or in C. null: there is none, or NotImplemented.
 Obj trySpecial(Session &s, PyObject *o, PyObject *name, PyObject *other) {
@@ -53,6 +58,8 @@ Obj trySpecial(Session &s, PyObject *o, PyObject *name, PyObject *other) {
       return Obj();
     result = callSpecial(s, method, o, {&other, 1});
   } else if (PyObject *found = _PyType_Lookup(Py_TYPE(o), name)) {
+    readForC(s, o);
+    readForC(s, other);
     Obj bound = Obj::check(Py_TYPE(found)->tp_descr_get(found, o, asObject(Py_TYPE(o))));
     result = Obj::check(PyObject_CallOneArg(bound.get(), other));
   }
@@ -225,7 +232,7 @@ Obj binary(Session &s, int op, PyObject *a, PyObject *b) {
   if (isSymbolic(a) || isSymbolic(b))
     if (Obj result = symbolicBinary(s, op, a, b))
       return result;
-  if (isUser(a) || isUser(b))
+  if (isUser(a) || isUser(b) || overrides(s, a, "", op) || overrides(s, b, "r", op))
     return userBinary(s, op, a, b, false);
   return observedBinary(s, kBinary[op].plain, op, a, b);
 }
@@ -245,7 +252,7 @@ Obj inPlace(Session &s, int op, PyObject *a, PyObject *b) {
     return changeContainer(s, op, a, b);
   if (mutable_ && !own && op == kAdd && PyList_Check(a))
     return Obj::check(PyNumber_InPlaceAdd(a, consumable(s, b).get()));
-  if (isUser(a) || isUser(b))
+  if (isUser(a) || isUser(b) || overrides(s, a, "i", op) || overrides(s, a, "", op) || overrides(s, b, "r", op))
     return userBinary(s, op, a, b, true);
   return observedBinary(s, kBinary[op].inPlace, op, a, b);
 }
@@ -256,7 +263,7 @@ Obj unary(Session &s, int op, PyObject *a) {
     return plainUnary(op, a);
   if (isSymbolic(a))
     return symbolicUnary(s, op, a);
-  if (isUser(a)) {
+  if (isUser(a) || isTensor(a)) {
     Obj name = Obj::check(PyUnicode_InternFromString(names[op]));
     if (Obj method = specialMethod(s, a, name.get()))
       return callSpecial(s, method, a, {nullptr, 0});

@@ -1073,6 +1073,56 @@ def class_counter_twice_in_a_call():
     return f, [(vec(),)] * 5, lambda: (Base.made, Acc.own)
 
 
+@case(2)
+def operators_of_a_tensor_class():
+    class Loud(dlc.Tensor):
+        def __add__(self, other):
+            return 5
+
+        def __getitem__(self, i):
+            return 7
+
+        def __eq__(self, other):
+            return 9
+
+        __hash__ = dlc.Tensor.__hash__
+
+    t = dlc.Tensor._make_subclass(Loud, vec())
+
+    def f(x):
+        return x * (t + x) * t[0], t == x, t * 2
+
+    return f, [(vec(),)] * 3, nothing
+
+
+@case(1)
+def slices_and_ranges_from_outside():
+    def f(x, s, r):
+        return x[s], [1, 2, 3][s], list(r), 2 in r, r == range(3), len(r)
+
+    calls = [(vec(1, 2, 3), slice(0, 2), range(3))] * 2
+    return f, calls + [(vec(1, 2, 3), slice(1, 2), range(3)), (vec(1, 2, 3), slice(0, 2), range(1))], nothing
+
+
+@case(2)
+def names_imported_inside():
+    import math as module
+
+    def f(x):
+        import os.path as path
+        from math import tau
+
+        return x * tau, path.sep
+
+    def change():
+        module.tau = 3.0
+
+    def back():
+        module.tau = 2 * math.pi
+
+    return f, [(vec(),)] * 2 + [change] + [(vec(),)] * 2 + [back], nothing
+
+
 def outcome(f, call):
     try:
         return plain(f(*call))

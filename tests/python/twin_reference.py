@@ -143,7 +143,10 @@ class Hooks:
     def key(value):
         return value
 
-    map = exc = func = imp = key
+    def imp(value, module, name):
+        return value
+
+    map = exc = func = key
 
 
 NAMES = [name for name in capture.HIDDEN if name != "_dlc_fn"]

@@ -22,7 +22,8 @@ Hooks, as hidden keyword-only parameters of the twin in the order of HIDDEN. Eac
   _dlc_map(mapping)                 the operand of `**`, read as a whole next. An exact dict is read without user code.
   _dlc_exc(exception)               the operand of `raise`: an exception, or a class that the plain operation calls
   _dlc_func(function)               a nested function right after its creation, before decorators; also a class
-  _dlc_imp(value)                   what an import statement bound: a module, or a value that was read from one
+  _dlc_imp(value, module, name)     what an import statement bound: a module, or the value of `name` in the module of
+                                    that absolute name (None: not known by an absolute name)
 """
 
 import ast
@@ -262,7 +263,8 @@ class Statements(Patterns):
         for alias in node.names:
             bound = imported(alias)
             target = self.at(name(bound, ast.Store()), node)
-            value = self.hook("imp", node, name(bound))
+            source = node.module if isinstance(node, ast.ImportFrom) and not node.level else None
+            value = self.hook("imp", node, name(bound), constant(source), constant(alias.name))
             result.append(self.at(ast.Assign(targets=[target], value=self.stored(target, value)), node))
         return result
 
