@@ -1,6 +1,7 @@
 // Previews of hits and their comparison with Python's run.
 #include "python/capture/Audit.h"
 #include "python/capture/Code.h"
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -68,6 +69,7 @@ struct Preview::State {
   const Leaf *leaf = nullptr;
   Obj result;
   bool resultKnown = true;
+  bool histories = false;                                    ///< results get theirs from an effect, which is not tried
   std::set<PyObject *> made;                                 ///< by the preview: compared by content
   std::map<TensorImpl *, dlc::Tensor> contents;              ///< of made tensors, before what was written is put back
   std::vector<std::pair<Ref<Storage>, Ref<Storage>>> writes; ///< a storage, and what it would hold
@@ -81,6 +83,7 @@ struct Preview::State {
     for (PyObject *o : frame.owned)
       Py_DECREF(o);
   }
+  bool isFresh(Storage *s) const { return std::find(frame.fresh.begin(), frame.fresh.end(), s) != frame.fresh.end(); }
   void record();
   void recordStores();
   void differ(const std::string &where, const std::string &what) { differences += where + ": " + what + "\n"; }
@@ -103,7 +106,7 @@ void Preview::State::record() {
     bool seen = false;
     for (auto &w : writes)
       seen |= w.first == u.storage;
-    if (seen)
+    if (seen || isFresh(u.storage.get()))
       continue;
     Ref<Storage> now = Storage::allocate(u.storage->bytes());
     if (now->bytes())
@@ -114,7 +117,8 @@ void Preview::State::record() {
   for (auto [storage, n] : frame.bumps)
     bumps[storage] += n;
   for (auto [storage, n] : bumps)
-    versions.push_back({storage, storage->version() + n});
+    if (!isFresh(storage))
+      versions.push_back({storage, storage->version() + n});
   recordStores();
 }
 
@@ -126,6 +130,7 @@ void Preview::State::recordStores() {
     const Instr &i = *leaf->effectOrigins[k].self;
     if (s.dst != kNoReg)
       late.insert(s.dst);
+    histories |= s.op == Do::Tape;
     Store store{s.op, {}, {}, {}};
     Reg value = s.b;
     if (s.op == Do::RngTake) {
@@ -171,7 +176,7 @@ void Preview::State::recordStores() {
 
 void Preview::State::compareTensor(const std::string &where, PyObject *want, PyObject *have) {
   const dlc::Tensor &a = tensorOf(want), &b = tensorOf(have);
-  if (a.dtype() != b.dtype() || !(a.sizes() == b.sizes()) || requiresGrad(a) != requiresGrad(b))
+  if (a.dtype() != b.dtype() || !(a.sizes() == b.sizes()) || (!histories && requiresGrad(a) != requiresGrad(b)))
     return differ(where, str(describe(a), requiresGrad(a) ? " with" : " without", " a gradient, Python has ",
                              describe(b), requiresGrad(b) ? " with" : " without"));
   if (!(a.strides() == b.strides()))

@@ -165,7 +165,8 @@ struct Frame {
   std::vector<std::pair<Storage *, uint32_t>> bumps;
   std::vector<Failure> failed;
   bool ranAny = false;
-  bool dry = false; ///< a preview: nothing is written without a copy, no effect is applied, all is put back
+  bool dry = false;             ///< a preview: nothing is written without a copy, no effect is applied, all is put back
+  std::vector<Storage *> fresh; ///< of a preview: made by the program, nothing that Python has
   std::function<void(const Leaf &)> finish; ///< of a preview: looks at what would have been done
   // Scratch of segments.
   std::vector<TensorImpl *> inputs;

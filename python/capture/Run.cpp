@@ -120,6 +120,8 @@ bool segment(const SegmentStep &s, Frame &f) {
   }
   for (size_t i = 0; i < c.outputs.size(); ++i) {
     const SegmentCall::Out &o = c.outputs[i];
+    if (f.dry && o.writeBack < 0)
+      f.fresh.push_back(&f.outs[i].storage());
     if (o.versionBumps && o.writeBack >= 0)
       f.bumps.push_back({&f.tensor(c.inputs[static_cast<size_t>(o.writeBack)]).storage(), o.versionBumps});
     if (o.tens != kNoReg) {
@@ -235,8 +237,11 @@ bool eager(const EagerStep &s, Frame &f) {
   if (outs.size() != c.outs.size())
     return false;
   for (size_t i = 0; i < outs.size(); ++i)
-    if (c.outs[i] != kNoReg)
+    if (c.outs[i] != kNoReg) {
+      if (f.dry && c.op->kind != OpKind::View)
+        f.fresh.push_back(&outs[i].storage());
       f.own(std::move(outs[i]), c.outs[i]);
+    }
   return true;
 }
 
