@@ -129,6 +129,8 @@ bool CompiledFunction::waitsForCode() const {
   return options_.background && cache_->queued > 0 && cache_->ready == 0 && forkGeneration() == 0;
 }
 
+bool CompiledFunction::lacksCode() const { return options_.background && cache_->ready == 0 && forkGeneration() == 0; }
+
 void CompiledFunction::event(CompileEvent e) {
   static const char *topics[] = {"recompiles", "recompiles", "breaks", "breaks", "recompiles"};
   const char *topic = topics[static_cast<int>(e.kind)];

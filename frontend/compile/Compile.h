@@ -66,6 +66,8 @@ public:
   void reset();
   /// True if this call is to run without recording: its code is on the way and there is none yet.
   bool waitsForCode() const;
+  /// True while the background thread has made no code yet: calls are to cost little more than eager ones.
+  bool lacksCode() const;
 
 private:
   friend class CompiledCall;

@@ -217,7 +217,7 @@ PyObject *callCompiledFunction(ReplayCache &cache, const Ref<CompiledFunction> &
   return guarded([&]() -> PyObject * {
     cache.forgetStale();
     if (currentInterceptor() || watched() || !knobs().replay || knobs().mode == "eager" || isCompilingDisabled() ||
-        compiled->waitsForCode())
+        compiled->lacksCode())
       return trace(compiled, function, args, nargs, kwnames);
     static int64_t calls = 0; // under the GIL
     if (knobs().audit > 0 && !cache.tree.empty() && ++calls % knobs().audit == 0)
