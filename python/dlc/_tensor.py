@@ -29,6 +29,7 @@ def _deepcopy(self, memo):
     if self.is_floating_point():
         result.requires_grad_(self.requires_grad)
     memo[id(self)] = result
+    memo.setdefault(id(memo), []).append(self)  # a gradient's object may live no longer than this: its id is used again
     if self.grad is not None:
         result.grad = _deepcopy(self.grad, memo)
     for name, value in self.__dict__.items():

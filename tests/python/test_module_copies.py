@@ -45,3 +45,12 @@ def test_explain_counts_what_repeats_and_tells_of_small_pieces():
     g = dlc.compile(lambda x: x + 1)
     g(dlc.ones(3))
     assert "eager kernels" in g.explain()
+
+
+def test_gradients_of_different_shapes_are_copied_each():
+    model = nn.Sequential(*(nn.Linear(i + 1, i + 2) for i in range(8)))
+    model(dlc.ones(1, 1)).sum().backward()
+    for _ in range(5):
+        other = copy.deepcopy(model)
+        for p, q in zip(model.parameters(), other.parameters(), strict=True):
+            assert p.grad is not q.grad and dlc.equal(p.grad, q.grad)
