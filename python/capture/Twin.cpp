@@ -4,6 +4,7 @@
 #include "python/capture/Hooks.h"
 #include "python/capture/HookTable.h"
 #include <cstring>
+#include <memory>
 
 namespace dlc::py {
 namespace {
@@ -41,9 +42,14 @@ const TwinCode &twinCodeOf(PyObject *function) {
   if (extraIndex() >= 0 && _PyCode_GetExtra(code, extraIndex(), &extra) < 0)
     throw PythonError{};
   if (!extra) {
-    extra = new TwinCode(makeTwinCode(function));
-    if (extraIndex() < 0 || _PyCode_SetExtra(code, extraIndex(), extra) < 0)
+    auto made = std::make_unique<TwinCode>(makeTwinCode(function));
+    if (extraIndex() < 0 || _PyCode_GetExtra(code, extraIndex(), &extra) < 0)
       throw PythonError{};
+    if (!extra) { // another thread may have made one meanwhile, and uses it
+      if (_PyCode_SetExtra(code, extraIndex(), made.get()) < 0)
+        throw PythonError{};
+      extra = made.release();
+    }
   }
   return *static_cast<TwinCode *>(extra);
 }

@@ -1,5 +1,7 @@
 """Loops written in Python: compiled once whatever the number of steps, equal to the unrolled and the eager program."""
 
+import threading
+
 import dlc
 import pytest
 
@@ -228,3 +230,24 @@ def test_a_known_body_serves_shorter_sequences():
         f(*lstm_inputs(steps, grad=True))
     stats = compilations(lambda: [f(*lstm_inputs(n, grad=True)) for n in (3, 4, 5)])
     assert stats["compilations"] == 0
+
+
+def test_threads_with_sequences_of_different_lengths():
+    f = dlc.compile(lstm)
+    inputs = {n: lstm_inputs(n) for n in (6, 11, 16, 21)}
+    want = {n: lstm(*inputs[n]) for n in inputs}
+    wrong = []
+
+    def work(first):
+        for k in range(40):
+            n = list(inputs)[(first + k) % len(inputs)]
+            if not all(dlc.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in zip(f(*inputs[n]), want[n])):
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join(timeout=120)
+        assert not t.is_alive()
+    assert not wrong
