@@ -212,6 +212,9 @@ void NodeBuilder::add(const InstrPtr &ptr, size_t at) {
     s.data = shared(g);
     break;
   }
+  case Do::Distinct:
+    s.data = &i;
+    break;
   case Do::TypeAttrIs:
     s.data = i.extra.get();
     break;

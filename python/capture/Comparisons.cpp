@@ -205,9 +205,7 @@ bool isPlainlyComparable(PyObject *o) {
 bool sameObject(Session &s, PyObject *a, PyObject *b) {
   Reg ra = s.regOf(a), rb = s.regOf(b);
   if (a != b && ra != kNoReg && rb != kNoReg && Py_TYPE(a) == Py_TYPE(b) && !PyType_Check(a) && !PyModule_Check(a)) {
-    Instr i = instr(Do::NotSame, std::min(ra, rb));
-    i.b = std::max(ra, rb);
-    s.guard(std::move(i));
+    s.requireDistinct(a, b);
   }
   return a == b;
 }

@@ -420,21 +420,36 @@ Obj Session::beforeExit(PyObject *result) {
   return plainly(result, seen);
 }
 
-/// Objects that the call changed must not be another one that it read: in another call they could be the same.
-void Session::guardDistinct() {
-  for (const Obj &changed : s_->changed)
-    for (const Obj &other : s_->keep) {
-      if (other.get() == changed.get() || Py_TYPE(other.get()) != Py_TYPE(changed.get()) || PyCell_Check(other.get()) ||
-          PyModule_Check(other.get()) || PyFunction_Check(other.get()) || !isKnown(other.get()))
-        continue;
-      Instr i;
-      i.op = Do::NotSame;
-      i.a = std::min(regOf(changed.get()), regOf(other.get()));
-      i.b = std::max(regOf(changed.get()), regOf(other.get()));
-      guard(std::move(i));
-    }
+void Session::requireDistinct(PyObject *a, PyObject *b) {
+  std::set<Reg> &regs = s_->distinct[Py_TYPE(a)];
+  regs.insert({regOf(a), regOf(b)});
 }
 
+/// What was found to be different objects must be, and objects that the call changed must not be another one that it
+/// read: in another call they could be the same. One guard a type: all objects of it that matter differ.
+void Session::guardDistinct() {
+  for (const Obj &changed : s_->changed)
+    for (const Obj &other : s_->keep)
+      if (other.get() != changed.get() && Py_TYPE(other.get()) == Py_TYPE(changed.get()) &&
+          !PyCell_Check(other.get()) && !PyModule_Check(other.get()) && !PyFunction_Check(other.get()) &&
+          isKnown(other.get()))
+        requireDistinct(changed.get(), other.get());
+  std::vector<std::vector<Reg>> groups;
+  for (const auto &[type, regs] : s_->distinct)
+    groups.emplace_back(regs.begin(), regs.end());
+  std::sort(groups.begin(), groups.end()); // by registers, which every capture of the same way numbers alike
+  for (std::vector<Reg> &regs : groups) {
+    Instr i;
+    i.op = regs.size() == 2 ? Do::NotSame : Do::Distinct;
+    if (regs.size() == 2) {
+      i.a = regs[0];
+      i.b = regs[1];
+    } else {
+      i.regs = std::move(regs);
+    }
+    guard(std::move(i));
+  }
+}
 
 Captured Session::finish() {
   Captured result;

@@ -367,6 +367,24 @@ namespace {
   } while (0);                                                                                                         \
   break
 
+/// By a hash table of the pointers, so that a module of many parameters costs one pass.
+bool allDistinct(const std::vector<Reg> &regs, PyObject *const *objs) {
+  thread_local std::vector<PyObject *> table;
+  size_t size = 8;
+  while (size < 2 * regs.size())
+    size *= 2;
+  table.assign(size, nullptr);
+  for (Reg r : regs) {
+    size_t at = (reinterpret_cast<uint64_t>(objs[r]) >> 4) * 0x9e3779b97f4a7c15ull >> 32 & (size - 1);
+    while (table[at] && table[at] != objs[r])
+      at = (at + 1) & (size - 1);
+    if (table[at])
+      return false;
+    table[at] = objs[r];
+  }
+  return true;
+}
+
 /// Steps that are neither common nor cheap.
 bool executeRare(Step &s, Frame &f) {
   PyObject **objs = f.objs.data();
@@ -377,6 +395,8 @@ bool executeRare(Step &s, Frame &f) {
     return sameKeys(s, objs[s.a], s.object);
   case Do::SetItems:
     return sameItems(objs[s.a], s.object);
+  case Do::Distinct:
+    return allDistinct(static_cast<const Instr *>(s.data)->regs, objs);
   case Do::Aliases:
     return aliasesHold(*static_cast<AliasStep *>(const_cast<void *>(s.data)), f);
   case Do::Facts:

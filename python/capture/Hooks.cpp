@@ -219,9 +219,7 @@ PyObject *mapHook(PyObject *, PyObject *const *a, Py_ssize_t) {
 
 PyObject *raiseHook(PyObject *, PyObject *const *a, Py_ssize_t) {
   return hook(
-      [&](Session &s) {
-        return PyExceptionClass_Check(a[0]) ? callObject(s, a[0], {nullptr, 0}) : Obj::borrow(a[0]);
-      },
+      [&](Session &s) { return PyExceptionClass_Check(a[0]) ? callObject(s, a[0], {nullptr, 0}) : Obj::borrow(a[0]); },
       [&] { return Py_NewRef(a[0]); });
 }
 

@@ -37,7 +37,8 @@ void guardIdentity(Session &s, PyObject *o);
 bool isNewNumpy(Session &s, PyObject *o);
 /// The C type that a class's instances are made by.
 PyTypeObject *baseInC(PyTypeObject *type);
-/// What C may read of an object when it computes with it: containers one level deep. Others from outside end the session.
+/// What C may read of an object when it computes with it: containers one level deep. Others from outside end the
+/// session.
 void readForC(Session &s, PyObject *o);
 /// An argument of an op: tensors, numbers, dtypes and lists of them.
 void readOperand(Session &s, PyObject *o);

@@ -38,6 +38,7 @@ enum class Do : uint8_t {
   Is,         ///< a is object
   Same,       ///< objs a and b are one object
   NotSame,    ///< they are not
+  Distinct,   ///< objs regs are all different objects
   Equals,     ///< a has the exact type of the scalar, str or bytes `object` and its value (floats: the bits)
   Length,     ///< len(a) == imm for a list, tuple, dict, set, deque (exact or subclass with the base's own len)
   DictKeyAt,  ///< objs[dst] = key imm of dict a, in order

@@ -63,6 +63,8 @@ public:
   void know(PyObject *o, Reg reg, std::string source);
   /// A condition on the state at entry. Equal guards are emitted once.
   void guard(Instr instr);
+  /// Two known objects of one type are different ones, and the program depends on it.
+  void requireDistinct(PyObject *a, PyObject *b);
   /// Guards that what `type` finds for `name` through its MRO is what it finds now.
   void guardTypeAttr(PyTypeObject *type, PyObject *name);
 

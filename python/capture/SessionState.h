@@ -49,6 +49,7 @@ struct Session::State {
   std::set<std::string> guards;                      // emitted guards by content
   std::unordered_map<Reg, Obj> seen;                 // what a load's register is to the program
   std::unordered_map<PyObject *, Reg> cells;
+  std::map<PyTypeObject *, std::set<Reg>> distinct; // objects of a type that must be different ones
 
   std::vector<Written> writes;
   std::unordered_map<PyObject *, Obj> entry;       // containers changed by this call, as they were
@@ -63,8 +64,8 @@ struct Session::State {
   std::map<std::string, Reg> tensLoads;
   std::unordered_map<Reg, int64_t> tensOffsets; // where the tensors of entry registers start, in this call
   std::unordered_map<Reg, std::shared_ptr<const TensorGuard>> tensorGuards; // by the register of the object
-  std::set<Reg> placed;                         // whose place in its storage is guarded
-  std::vector<std::pair<Reg, dlc::Tensor>> aliasInputs; // tensor objects that pieces read
+  std::set<Reg> placed;                                                     // whose place in its storage is guarded
+  std::vector<std::pair<Reg, dlc::Tensor>> aliasInputs;                     // tensor objects that pieces read
   std::set<Reg> aliasKnown;
   std::set<std::pair<int, const DimExpr *>> factsSeen;
   size_t aliasesChecked = 0;
