@@ -182,9 +182,11 @@ bool freeDimsHold(const dlc::Tensor &t, const TensorGuard &g) {
 /// Whether the tensor's history is as wanted: it requires a gradient, and is a leaf.
 inline bool historyHolds(const dlc::Tensor &t, const TensorGuard &g) {
   auto *meta = static_cast<const GradMeta *>(t.impl()->autograd.get());
-  if (!meta || (!meta->node && !meta->base.defined()))
-    return t.impl()->requiresGrad == g.requiresGrad && g.leaf &&
-           (meta && meta->accumulator ? hasGradHooks(t) : false) == g.hooked;
+  if (!meta || (!meta->node && !meta->base.defined())) {
+    const GradNode *leaf = meta ? meta->accumulator.get() : nullptr;
+    bool hooked = leaf && (!leaf->hooks.empty() || !leaf->retained.empty());
+    return t.impl()->requiresGrad == g.requiresGrad && g.leaf && hooked == g.hooked;
+  }
   return requiresGrad(t) == g.requiresGrad && isLeaf(t) == g.leaf && hasGradHooks(t) == g.hooked;
 }
 
