@@ -83,6 +83,21 @@ void Recorder::takeRng(Arg<GVal> &to, Generator &g, Span<const Arg<Tensor>> args
   to.dim = Dim(numberIndex(operand(offset.value, offset)));
 }
 
+/// The op's rule refused the call: says it with the sizes of this call in the place of expressions.
+void Recorder::raisePlainly(const OpInfo &op, Span<const Arg<Tensor>> args) {
+  OwnedArgs<Tensor> plain(args);
+  for (const Arg<Tensor> &a : plain.args()) {
+    const_cast<Dim &>(a.dim) = Dim(a.dim.value());
+    if (a.tag == ArgTag::DimList)
+      for (const Dim &d : a.dimList())
+        const_cast<Dim &>(d) = Dim(d.value());
+  }
+  SymbolicScope values(nullptr);
+  MetaArgs metas(plain.args());
+  MetaResult r;
+  op.meta(metas.args, r);
+}
+
 void Recorder::attach(const Tensor &t, const TensorMeta &m) {
   auto layout = std::make_shared<SymbolicLayout>();
   layout->session = session_;

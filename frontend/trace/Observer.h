@@ -27,9 +27,9 @@ public:
 /// Where number operand i of a piece comes from.
 struct NumberSource {
   enum class Kind : uint8_t { Constant, Session, Size, Seed, Offset } kind = Kind::Constant;
-  Number value;              ///< Constant; the others: category and hint
-  const void *ref = nullptr; ///< Session: the Number::ref() that the session gave out, made by sessionRef()
-  Dim size = 0;              ///< Size: this expression of the session's symbols as a number of value's category
+  Number value;                   ///< Constant; the others: category and hint
+  const void *ref = nullptr;      ///< Session: the Number::ref() that the session gave out, made by sessionRef()
+  Dim size = 0;                   ///< Size: this expression of the session's symbols as a number of value's category
   Generator *generator = nullptr; ///< Seed, Offset: of this generator before the op; operands are in program order
   Dim blocks = 0;                 ///< Offset: how far the op advances the generator
 };
@@ -45,8 +45,8 @@ std::optional<TensorMeta> tracedMeta(const Tensor &t);
 
 /// One output of a piece.
 struct PieceOutput {
-  Ref<Storage> storage;      ///< the storage that now holds it; null: computed only because it may raise
-  int32_t writeBack = -1;    ///< index of the input whose memory was written, or -1 for a new storage
+  Ref<Storage> storage;   ///< the storage that now holds it; null: computed only because it may raise
+  int32_t writeBack = -1; ///< index of the input whose memory was written, or -1 for a new storage
   /// What to add to the storage's version after a run: run() itself leaves the versions as they were.
   uint32_t versionBumps = 0;
 };

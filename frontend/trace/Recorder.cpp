@@ -379,6 +379,17 @@ void Recorder::record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<T
 }
 
 void Recorder::intercept(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
+  if (!symbolic_)
+    return take(op, args, outs, form);
+  try {
+    take(op, args, outs, form);
+  } catch (const Error &) {
+    raisePlainly(op, args);
+    throw;
+  }
+}
+
+void Recorder::take(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
   HintScope own; // plain sizes are read here to carry them along; rules that decide by them undo this
   bool touchesForeign = false;
   if (form != CallForm::Functional || op.has(kMutates))

@@ -26,7 +26,7 @@ struct Piece {
   /// Inputs that share their storage with another input: not to be written before everything has been read.
   std::vector<bool> sharedInput;
   std::vector<Number> numbers;
-  GradLog gradients; ///< if asked for with logGradients()
+  GradLog gradients;           ///< if asked for with logGradients()
   std::vector<DimMarks> marks; ///< one an input if anybody asks for marks, else none
   /// Null unless somebody observes; the runner fills in code, symbols and facts.
   PieceRecord *record = nullptr;
@@ -129,6 +129,8 @@ private:
   int32_t numberTensor(const Tensor &t, Span<const Arg<Tensor>> among);
   Arg<GVal> convert(const Arg<Tensor> &a, ParamKind kind, Span<const Arg<Tensor>> among, std::vector<GVal> &values);
   void castTo(SmallVec<TensorMeta, 3> &metas, int32_t &value, DType dtype);
+  void take(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
+  void raisePlainly(const OpInfo &op, Span<const Arg<Tensor>> args);
   void keepFallible();
   void reset();
   Number operand(const Number &n, NumberSource source);
@@ -158,10 +160,10 @@ private:
   Observer *observer_ = nullptr;
   bool symbolic_ = false;
   uint64_t session_ = 0;
-  std::vector<Tensor> originals_;      // of inputs, while observed
-  std::vector<bool> wholeStorage_;     // likewise
-  std::vector<NumberSource> sources_;  // of number operands, while observed
-  std::vector<Tensor> described_;      // tensors of others that have a layout of this session
+  std::vector<Tensor> originals_;     // of inputs, while observed
+  std::vector<bool> wholeStorage_;    // likewise
+  std::vector<NumberSource> sources_; // of number operands, while observed
+  std::vector<Tensor> described_;     // tensors of others that have a layout of this session
 };
 
 } // namespace dlc::trace

@@ -82,6 +82,7 @@ void Session::identifyTensor(PyObject *value, Reg dst, const std::string &source
   else
     pinStrides(meta, [&](int64_t d, int64_t now) { return symbol(Do::SymStride, d, now); });
   s_->metas[t.impl()] = std::move(meta);
+  (void)trace::tracedMeta(t); // from here on plain reads of its sizes are seen
 }
 
 /// Layouts of results follow the order of strides, so that strides may only vary as the sizes do: each is the product

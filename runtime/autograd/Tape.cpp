@@ -139,8 +139,8 @@ public:
 
 private:
   OpNode(const OpNode &like, const NodeValues &v)
-      : op_(like.op_), args_(like.args_), savedArgs_(like.savedArgs_.size()),
-        savedResults_(like.savedResults_.size()), released_(like.released_) {
+      : op_(like.op_), args_(like.args_), savedArgs_(like.savedArgs_.size()), savedResults_(like.savedResults_.size()),
+        released_(like.released_) {
     numInputs = like.numInputs;
     edges.assign(v.edges.begin(), v.edges.end());
     for (size_t i = 0; i < savedArgs_.size(); ++i)
@@ -149,8 +149,7 @@ private:
       savedResults_[i] = {v.tensors[at], GradEdge(), v.versions[at], false};
     size_t number = 0, dim = 0;
     if (!v.numbers.empty() || !v.dims.empty())
-      forEachSymbolic(
-          args_, [&](Number &n) { n = v.numbers[number++]; }, [&](Dim &d) { d = Dim(v.dims[dim++]); });
+      forEachSymbolic(args_, [&](Number &n) { n = v.numbers[number++]; }, [&](Dim &d) { d = Dim(v.dims[dim++]); });
   }
 
   Tensor unpack(const SavedTensor &s, OpNode *self, uint32_t index) const {

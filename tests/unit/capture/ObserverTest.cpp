@@ -185,9 +185,9 @@ TEST(Observer, NumbersOfTheSession) {
   Tensors in{filled({6}, 2)};
   c.session->run(in, {{7, Number(0.5)}});
   EXPECT_EQ(valuesOf(c.session->standIn(c.results[0], in)), valuesOf(f(in, Number(0.5))[0]));
-  Captured d = capture(
-      [&](const Tensors &in) { return Tensors{given.toDouble() > 2 ? ops::add(in[0], in[0]) : in[0]}; },
-      {filled({6})}, true);
+  Captured d =
+      capture([&](const Tensors &in) { return Tensors{given.toDouble() > 2 ? ops::add(in[0], in[0]) : in[0]}; },
+              {filled({6})}, true);
   EXPECT_EQ(d.session->numbersRead, std::vector<uint64_t>{7});
 }
 

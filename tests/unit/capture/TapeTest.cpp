@@ -193,7 +193,8 @@ TEST(Tape, AnEntryTensorGetsAHistory) {
   ASSERT_TRUE(requiresGrad(mine[1]));
   Tensor roots[1] = {total({mine[1]})}, wanted[1] = {total({theirs[1]})};
   Tensor x[1] = {mine[0]}, y[1] = {theirs[0]};
-  EXPECT_EQ(valuesOf(grad(roots, x, {}, false, false, false)[0]), valuesOf(grad(wanted, y, {}, false, false, false)[0]));
+  EXPECT_EQ(valuesOf(grad(roots, x, {}, false, false, false)[0]),
+            valuesOf(grad(wanted, y, {}, false, false, false)[0]));
 }
 
 TEST(Tape, WhatCannotBeMadeAgainIsSaid) {

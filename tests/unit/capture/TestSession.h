@@ -82,7 +82,8 @@ public:
     for (const Step &s : steps) {
       std::vector<Tensor> in, outs;
       for (size_t i = 0; i < s.inputs.size(); ++i)
-        in.push_back(s.record.wholeStorage[i] ? flat(s.inputs[i], s.metas[i].dtype) : view(s.inputs[i], s.metas[i], values));
+        in.push_back(s.record.wholeStorage[i] ? flat(s.inputs[i], s.metas[i].dtype)
+                                              : view(s.inputs[i], s.metas[i], values));
       std::vector<Number> operands;
       for (const trace::NumberSource &n : s.record.numbers)
         operands.push_back(value(n, values, numbers));
