@@ -157,8 +157,12 @@ PyObject *Committer::made(const Step &s, const Instr &i) {
     return PyLong_FromLongLong(evaluate(static_cast<const DimValue *>(s.data)->dim, f_.symbolValues()));
   case Do::MakeNumber:
     return wrap(f_.nums[static_cast<size_t>(s.a)]);
-  case Do::MakeSequence:
-    return sequence(s.object, i.regs);
+  case Do::MakeSequence: {
+    Obj made(sequence(s.object, i.regs));
+    if (!made || i.imm == 0)
+      return made.release();
+    return PyObject_CallFunction(s.object, "OL", made.get(), static_cast<long long>(i.imm));
+  }
   case Do::MakeDict:
     return dict(s.object, i.regs);
   case Do::MakeObject:

@@ -176,6 +176,9 @@ Obj lengthOf(Session &s, const CCall &c) {
   }
   if (PyRange_Check(o))
     iterate(s, o);
+  else if (s.isKnown(o) && std::strcmp(Py_TYPE(o)->tp_name, "collections.deque") == 0 &&
+           !s.wroteTo(o, Session::Slot::Whole, nullptr))
+    s.guard(instr(Do::Length, s.regOf(o), nullptr, PyObject_Size(o)));
   else if (s.isKnown(o) && !Session::isScalar(o))
     notKnown(s, str("len() of a ", Py_TYPE(o)->tp_name));
   return c.plain();

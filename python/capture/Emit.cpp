@@ -1,5 +1,6 @@
 // The end of a session: effects and results as instructions, and the last guards.
 #include "python/capture/SessionState.h"
+#include <cstring>
 #include <structmember.h>
 
 namespace dlc::py {
@@ -86,11 +87,17 @@ Reg Emitter::value(PyObject *o) {
   return r;
 }
 
+namespace {
+bool isDeque(PyObject *o) { return std::strcmp(Py_TYPE(o)->tp_name, "collections.deque") == 0; }
+} // namespace
+
 Reg Emitter::make(PyObject *o) {
   PyTypeObject *type = Py_TYPE(o);
   if (isTensor(o))
     return tensor(o);
   if (type == &PyList_Type || type == &PySet_Type || type == &PyFrozenSet_Type || PyTuple_Check(o))
+    return sequence(o, type);
+  if (isDeque(o))
     return sequence(o, type);
   if (type == &PyDict_Type || type == &PyODict_Type)
     return dict(o);
@@ -130,7 +137,14 @@ Reg Emitter::sequence(PyObject *o, PyTypeObject *type) {
       return kNoReg;
     }
   }
-  if (PyAnySet_Check(o)) {
+  if (isDeque(o)) {
+    Obj limit = Obj::check(PyObject_GetAttrString(o, "maxlen"));
+    i.imm = limit.get() == Py_None ? 0 : PyLong_AsLongLong(limit.get());
+    Obj items = Obj::check(PySequence_List(o));
+    i.regs = values(PySequence_Fast_ITEMS(items.get()), PyList_GET_SIZE(items.get()));
+    if ((i.imm == 0 && limit.get() != Py_None) || session_.containsSymbolic(items.get()))
+      session_.fail("a deque of no length or with numbers that vary leaves the function");
+  } else if (PyAnySet_Check(o)) {
     Obj items = Obj::check(PySequence_Tuple(o));
     i.regs = values(&PyTuple_GET_ITEM(items.get(), 0), PyTuple_GET_SIZE(items.get()));
   } else {

@@ -76,7 +76,9 @@ Obj change(Session &s, const CCall &c, bool consumes, bool reads) {
     s.readAll(c.self);
   if (s.failed())
     return callPlain(c.f, c.bound ? list.given() : ArgList(list.given(), c.self).given());
-  if (!written)
+  if (written)
+    s.noteWrite(c.self, Session::Slot::Whole, nullptr, nullptr);
+  else
     s.beforeChange(c.self);
   for (Py_ssize_t i = 0; i < c.args.total(); ++i)
     list.set(i, plainNumber(list.given().v[i]));

@@ -75,7 +75,7 @@ enum class Do : uint8_t {
   MakeInt,      ///< objs[dst] = the expression `data` (DimValue)
   MakeNumber,   ///< objs[dst] = nums a
   MakeSequence, ///< objs[dst] = new list, tuple, set, frozenset (object: the type) of objs regs; tuple subclasses made
-                ///< by tuple.__new__ (namedtuple), Size and structseq too
+                ///< by tuple.__new__ (namedtuple), Size, structseq and deque (of at most imm items, 0: any) too
   MakeDict,     ///< objs[dst] = new dict or OrderedDict (object: type) with keys regs[0], regs[2].. and values
   MakeObject,   ///< objs[dst] = object.__new__(object) with instance dictionary key[i] = regs[i] (key: tuple of names)
   MakeFunction, ///< objs[dst] = function of code `object`: regs = globals, name, defaults, kwdefaults, closure, dict

@@ -91,8 +91,8 @@ def plain(value):
     """Something to compare: tensors as lists, iterators and objects by their type."""
     if isinstance(value, dlc.Tensor):
         return value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
+    if isinstance(value, (list, tuple, deque)):
+        return [plain(v) for v in value] + ([value.maxlen] if isinstance(value, deque) else [])
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     return value if isinstance(value, (int, float, str, bytes, complex, set, type(None), deque)) else type(value)
@@ -1121,6 +1121,20 @@ def names_imported_inside():
         module.tau = 2 * math.pi
 
     return f, [(vec(),)] * 2 + [change] + [(vec(),)] * 2 + [back], nothing
+
+
+@case(3)
+def deques():
+    recent = deque([1, 2], maxlen=3)
+
+    def f(x):
+        size = len(recent)
+        recent.append(x.ndim)
+        mine = deque([x, 1], maxlen=4)
+        mine.append(2)
+        return mine, size, deque("ab")
+
+    return f, [(vec(),)] * 5, lambda: recent
 
 
 def outcome(f, call):
