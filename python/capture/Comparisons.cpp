@@ -150,7 +150,7 @@ bool inSet(Session &s, PyObject *o, PyObject *set) {
   if (found < 0)
     throw PythonError{};
   if (!found && s.isKnown(key.get())) {
-    constexpr Py_ssize_t kMaxTests = 200;
+    constexpr Py_ssize_t kMaxTests = 2000;
     Obj items = Obj::check(PySequence_Tuple(set));
     if (PyTuple_GET_SIZE(items.get()) > kMaxTests)
       s.fail("a large set of objects is searched");

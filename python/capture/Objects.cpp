@@ -106,7 +106,7 @@ PyTypeObject *identityType() {
 }
 
 Obj idOf(Session &s, const CCall &c) {
-  constexpr size_t kMaxIdentities = 100;
+  constexpr size_t kMaxIdentities = 2000;
   if (isOdd(c, 1, 1))
     return c.plain();
   PyObject *o = arg(c, 0);
@@ -115,7 +115,7 @@ Obj idOf(Session &s, const CCall &c) {
     seen |= sameObject(s, o, other.get());
   if (!seen)
     s.identities.push_back(Obj::borrow(o));                 // its address is not used again
-  if (s.isKnown(o) && s.identities.size() > kMaxIdentities) // a guard for each two of them
+  if (s.isKnown(o) && s.identities.size() > kMaxIdentities) // each is compared with all before
     s.fail("id() of many objects");
   Obj plain = c.plain(), args = Obj::check(PyTuple_Pack(1, plain.get()));
   return Obj::check(PyLong_Type.tp_new(identityType(), args.get(), nullptr));
