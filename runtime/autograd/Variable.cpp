@@ -59,6 +59,7 @@ public:
     strides_ = v.strides;
     offset_ = v.offset - base.meta().offset;
     edges.push_back(gradEdgeOf(base));
+    viewWanted_ = static_cast<bool>(inner_->edges[0]);
     // inner's first edge was the view's old history: the base's edge carries that part.
     for (size_t i = 1; i < inner_->edges.size(); ++i)
       edges.push_back(inner_->edges[i]);
@@ -85,7 +86,7 @@ public:
   bool parts(NodeParts &out) const override {
     // A rule that reads the view would want the view's old history, which the base's has taken in.
     if (!inner_->parts(out) || out.tensors.empty() ||
-        (inner_->edges[0] && out.tensors[0].tensor.defined() && out.tensors[0].tensor.storageRef()))
+        (viewWanted_ && out.tensors[0].tensor.defined() && out.tensors[0].tensor.storageRef()))
       return false;
     CopySlicesNode own(*this, inner_);
     forEachExpr({&own.sizes_, &own.strides_}, own.offset_, [&](Dim &d) { out.dims.push_back(d); });
@@ -94,7 +95,7 @@ public:
   Ref<GradNode> copyWith(const NodeValues &values) const override {
     std::vector<GradEdge> edges(values.edges.begin(), values.edges.end());
     GradEdge base = edges[0];
-    if (!inner_->edges[0])
+    if (!viewWanted_)
       edges[0] = GradEdge(); // whether a gradient of the view is wanted, not where it goes
     CopySlicesNode own(*this, inner_);
     size_t mine = 0;
@@ -113,8 +114,10 @@ public:
 
 private:
   CopySlicesNode(const CopySlicesNode &like, Ref<GradNode> inner)
-      : inner_(std::move(inner)), sizes_(like.sizes_), strides_(like.strides_), offset_(like.offset_) {}
+      : inner_(std::move(inner)), viewWanted_(like.viewWanted_), sizes_(like.sizes_), strides_(like.strides_),
+        offset_(like.offset_) {}
   Ref<GradNode> inner_;
+  bool viewWanted_ = false; // inner_ is to compute the gradient of the view's old value (a copy's edges may be null)
   Dims sizes_, strides_;
   Dim offset_;
   uint64_t session_ = currentSession(); // whose expressions these are

@@ -35,6 +35,18 @@ def write_to_a_fresh_tensor(m, x):
     return z
 
 
+def write_to_a_row(m, x):
+    y = m.linear(x)
+    y.t()[0].sub_(y.mean())
+    return y
+
+
+def write_through_a_flat_view(m, x):
+    y = m.linear(x) * 2
+    y.view(-1).add_(1)
+    return y
+
+
 def buffer_without_gradient(m, x):
     with dlc.no_grad():
         m.buffer.add_(x.mean(0))
@@ -126,6 +138,8 @@ FUNCTIONS = [
     batch_norm,
     dropout,
     write_to_a_fresh_tensor,
+    write_to_a_row,
+    write_through_a_flat_view,
     buffer_without_gradient,
     in_place_result,
     detached_part,
