@@ -384,6 +384,64 @@ def test_an_interrupted_update_does_not_half_happen_to_the_cache():
     assert out.strip() == "40"
 
 
+def test_effects_after_interrupts_are_those_of_whole_calls():
+    out, _ = script("""
+        import random, signal, dlc
+        random.seed(3)
+        class State:
+            n = 0
+        buffer, log = dlc.zeros(4), []
+        @dlc.compile
+        def step(x):
+            State.n += 1
+            buffer.add_(1)
+            y = (x * 2 + 1).exp()
+            log.append(State.n)
+            return (y + buffer).sum()
+        def handler(*_):
+            raise KeyboardInterrupt
+        signal.signal(signal.SIGALRM, handler)
+        hits = 0
+        for k in range(100):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, random.random() * 0.002 + 1e-5)
+                while True:
+                    step(dlc.ones(4))
+            except KeyboardInterrupt:
+                hits += 1
+            b = buffer[0].item()
+            assert abs(State.n - b) <= hits and abs(State.n - len(log)) <= hits
+            before = State.n, b, len(log)
+            got = step(dlc.zeros(4)).item()
+            assert (State.n, buffer[0].item(), len(log)) == tuple(v + 1 for v in before)
+            assert abs(got - 4 * (2.718281828 + b + 1)) < 1e-3 * got
+        print(hits)
+    """)
+    assert out.strip() == "100"
+
+
+def test_state_that_another_thread_changes_is_seen_whole():
+    class State:
+        k = 1.0
+
+    f = dlc.compile(lambda x: ((x * State.k + 1).sum(), State.k))
+    stop, wrong = threading.Event(), []
+
+    def read(i):
+        if i == 0:
+            for j in range(60):
+                State.k = float(j % 7)
+                time.sleep(0.0005)
+            stop.set()
+        while not stop.is_set():
+            total, k = f(dlc.ones(3))
+            if total.item() != 3 * k + 3:
+                wrong.append((total.item(), k))
+
+    in_threads(5, read)
+    assert wrong == []
+
+
 # --- the end of the process
 
 
