@@ -471,8 +471,10 @@ Captured Session::finish() {
     resolveLeaving();
   if (!failed_)
     drainFacts();
-  if (!failed_)
+  if (!failed_) {
     guardDistinct();
+    checkAliases(); // views made at the end look for the memory of what the function knows
+  }
   if (!failed_)
     attachTape();
   if (failed_) {

@@ -225,11 +225,20 @@ void Session::aliasInput(const dlc::Tensor &t) {
 }
 
 /// What a piece writes may be what others read: tensors that share memory now must share it in the same way in another
-/// call, and no others may. That covers what pieces read, and other views of it that the function knows.
+/// call, and no others may. That covers what pieces read, other views of it that the function knows, and any tensors
+/// that share memory: two equal views are one input of a piece, and one register to whoever looks for their memory.
 void Session::checkAliases() {
+  std::unordered_map<const Storage *, int> known;
   for (const Obj &o : s_->keep)
-    if (isTensor(o.get()) && isKnown(o.get()) && s_->storages.count(tensorOf(o.get()).storageRef().get()))
+    if (isTensor(o.get()) && isKnown(o.get()))
+      ++known[tensorOf(o.get()).storageRef().get()];
+  for (const Obj &o : s_->keep) {
+    if (!isTensor(o.get()) || !isKnown(o.get()))
+      continue;
+    Storage *storage = tensorOf(o.get()).storageRef().get();
+    if (known[storage] > 1 || s_->storages.count(storage))
       aliasInput(tensorOf(o.get()));
+  }
   if (s_->aliasInputs.size() == s_->aliasesChecked || s_->aliasInputs.size() < 2) {
     s_->aliasesChecked = s_->aliasInputs.size();
     return;

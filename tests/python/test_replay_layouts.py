@@ -34,3 +34,34 @@ def test_odd_strides_of_one_row():
         for _ in range(2):
             y, strides = compiled(x)
             assert strides == x.stride() and y.stride() == (x * 2).stride()
+
+
+def flat(result):
+    return result if isinstance(result, tuple) else (result,)
+
+
+ALIASES = [
+    lambda x, y: x.flip(0) + y.sum(),
+    lambda x, y: (x.sum(), y.sum()),
+    lambda x, y: (x + 1, y[1:]),
+    lambda x, y: (y.view(-1), x.view(-1)),
+    lambda x, y: (x.add_(1), y * 2),
+]
+
+
+@pytest.mark.parametrize("function", ALIASES)
+def test_equal_views_in_one_call_other_memory_in_the_next(function):
+    compiled = dlc.compile(function)
+
+    def arguments(kind):
+        x = dlc.arange(12.0).reshape(3, 4)
+        return [(x, x[:]), (x, dlc.ones(3, 4)), (x, x), (x, x.view(3, 4)), (x, dlc.ones(3, 4))][kind]
+
+    for kinds in (range(5), range(5), (1, 0, 3, 4, 2)):
+        for kind in kinds:
+            mine, theirs = arguments(kind), arguments(kind)
+            got, want = compiled(*mine), function(*theirs)
+            for a, b in zip(flat(got), flat(want)):
+                assert dlc.equal(a, b)
+            for a, b in zip(mine, theirs):
+                assert dlc.equal(a, b)
