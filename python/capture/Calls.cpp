@@ -239,6 +239,9 @@ Obj callType(Session &s, PyTypeObject *type, Given args) {
 }
 
 Obj callObject(Session &s, PyObject *f, Given args) {
+  if (s.failed() && !PyFunction_Check(f) && !PyMethod_Check(f))
+    for (Py_ssize_t i = 0; i < args.total(); ++i)
+      Session::settle(args.v[i]);
   if (s.failed())
     return callConverted(f, args);
   if (PyFunction_Check(f))

@@ -151,8 +151,13 @@ PyObject *ReplayCall::capture() {
     raw.push_back(o.get());
   Obj result(hookCall(function_, raw.data(), nargs_, kwnames_));
   if (!result) {
-    SavedError keep;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
     session.fail("the call raised an exception");
+    session.beforeExit(value ? value : Py_None);
+    PyErr_Restore(type, value, trace);
+    SavedError keep;
     region.finish();
     learn(session.finish());
     return nullptr;

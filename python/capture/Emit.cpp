@@ -372,20 +372,20 @@ void Session::resolveLeaving() {
 
 namespace {
 /// The object with plain numbers in place of symbolic ones: mutable containers in place, tuples anew.
-Obj plainly(PyObject *o, std::unordered_set<PyObject *> &seen) {
+Obj plainly(PyObject *o, std::unordered_set<PyObject *> &seen, bool objects = true) {
   if (isSymbolic(o))
     return plainNumber(o);
   if (!seen.insert(o).second)
     return Obj::borrow(o);
   if (PyList_CheckExact(o)) {
     for (Py_ssize_t k = 0; k < PyList_GET_SIZE(o); ++k)
-      PyList_SetItem(o, k, plainly(PyList_GET_ITEM(o, k), seen).release());
+      PyList_SetItem(o, k, plainly(PyList_GET_ITEM(o, k), seen, objects).release());
   } else if (PyTuple_Check(o)) {
     bool changed = false;
     Py_ssize_t n = PyTuple_GET_SIZE(o);
     std::vector<Obj> items;
     for (Py_ssize_t k = 0; k < n; ++k) {
-      items.push_back(plainly(PyTuple_GET_ITEM(o, k), seen));
+      items.push_back(plainly(PyTuple_GET_ITEM(o, k), seen, objects));
       changed |= items.back().get() != PyTuple_GET_ITEM(o, k);
     }
     if (!changed)
@@ -400,12 +400,16 @@ Obj plainly(PyObject *o, std::unordered_set<PyObject *> &seen) {
   } else if (PyDict_Check(o)) {
     PyObject *key, *value;
     for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);) {
-      Obj plain = plainly(value, seen);
+      Obj plain = plainly(value, seen, objects);
       if (plain.get() != value && PyDict_SetItem(o, key, plain.get()) < 0)
         throw PythonError{};
     }
+  } else if (PyExceptionInstance_Check(o)) {
+    auto *e = reinterpret_cast<PyBaseExceptionObject *>(o);
+    Obj args = plainly(e->args, seen, objects);
+    Py_SETREF(e->args, args.release());
   } else if (PyObject **d =
-                 PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE) && !isTensor(o) ? _PyObject_GetDictPtr(o) : nullptr;
+                 objects && PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE) && !isTensor(o) ? _PyObject_GetDictPtr(o) : nullptr;
              d && *d) {
     plainly(*d, seen);
   }
@@ -432,6 +436,14 @@ Obj Session::beforeExit(PyObject *result) {
       if (v)
         plainly(v.get(), seen);
   return plainly(result, seen);
+}
+
+void Session::settle(PyObject *value) {
+  const Session *s = failedOne();
+  if (!s || !s->s_->anySymbolic || !value)
+    return;
+  std::unordered_set<PyObject *> seen;
+  plainly(value, seen, /*objects=*/false);
 }
 
 void Session::requireDistinct(PyObject *a, PyObject *b) {

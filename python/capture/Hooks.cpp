@@ -74,24 +74,32 @@ PyObject *cellStoreHook(PyObject *, PyObject *const *a, Py_ssize_t) {
       [&](Session &s) {
         Py_ssize_t index;
         PyObject *cell = cellOf(a[0], a[1], index);
+        Session::settle(a[2]);
         if (!cell || s.cellReg(cell) == kNoReg)
           return Obj::borrow(a[2]);
         s.effectSetCell(cell, a[2]);
         return plainNumber(a[2]);
       },
-      [&] { return plainNumber(a[2]).release(); });
+      [&] {
+        Session::settle(a[2]);
+        return plainNumber(a[2]).release();
+      });
 }
 PyObject *globalStoreHook(PyObject *, PyObject *const *a, Py_ssize_t) {
   return hook(
       [&](Session &s) {
         PyObject *globals = PyFunction_GET_GLOBALS(a[0]);
+        Session::settle(a[2]);
         if (!s.isKnown(globals))
           s.fail(str("the globals of `", textOf(reinterpret_cast<PyFunctionObject *>(a[0])->func_qualname),
                      "` are not known"));
         s.effectSetGlobal(globals, a[1], a[2]);
         return plainNumber(a[2]);
       },
-      [&] { return plainNumber(a[2]).release(); });
+      [&] {
+        Session::settle(a[2]);
+        return plainNumber(a[2]).release();
+      });
 }
 
 PyObject *attrHook(PyObject *, PyObject *const *a, Py_ssize_t) {
@@ -99,28 +107,39 @@ PyObject *attrHook(PyObject *, PyObject *const *a, Py_ssize_t) {
 }
 PyObject *setattrHook(PyObject *, PyObject *const *a, Py_ssize_t) {
   return hook([&](Session &s) { return setAttribute(s, a[0], a[1], a[2]), none(); },
-              [&] { return none(PyObject_SetAttr(a[0], a[1], plainNumber(a[2]).get())); });
+              [&] {
+                Session::settle(a[2]);
+                return none(PyObject_SetAttr(a[0], a[1], plainNumber(a[2]).get()));
+              });
 }
 PyObject *delattrHook(PyObject *, PyObject *const *a, Py_ssize_t) {
   return hook([&](Session &s) { return setAttribute(s, a[0], a[1], nullptr), none(); },
               [&] { return none(PyObject_DelAttr(a[0], a[1])); });
 }
 PyObject *itemHook(PyObject *, PyObject *const *a, Py_ssize_t) {
-  return hook([&](Session &s) { return getItem(s, a[0], a[1]); }, [&] { return PyObject_GetItem(a[0], a[1]); });
+  return hook([&](Session &s) { return getItem(s, a[0], a[1]); }, [&] { return PyObject_GetItem(a[0], plainNumber(a[1]).get()); });
 }
 PyObject *setitemHook(PyObject *, PyObject *const *a, Py_ssize_t) {
   return hook([&](Session &s) { return setItem(s, a[0], a[1], a[2]), none(); },
-              [&] { return none(PyObject_SetItem(a[0], a[1], plainNumber(a[2]).get())); });
+              [&] {
+                Session::settle(a[2]);
+                return none(PyObject_SetItem(a[0], plainNumber(a[1]).get(), plainNumber(a[2]).get()));
+              });
 }
 PyObject *delitemHook(PyObject *, PyObject *const *a, Py_ssize_t) {
   return hook([&](Session &s) { return setItem(s, a[0], a[1], nullptr), none(); },
-              [&] { return none(PyObject_DelItem(a[0], a[1])); });
+              [&] { return none(PyObject_DelItem(a[0], plainNumber(a[1]).get())); });
 }
 
 PyObject *callHook(PyObject *, PyObject *const *a, Py_ssize_t n, PyObject *kwnames) {
   Given args{a + 1, n - 1, kwnames};
   return hook([&](Session &s) { return callObject(s, a[0], args); },
-              [&] { return callConverted(a[0], args).release(); });
+              [&] {
+                if (!PyFunction_Check(a[0]) && !PyMethod_Check(a[0]))
+                  for (Py_ssize_t i = 0; i < args.total(); ++i)
+                    Session::settle(args.v[i]);
+                return callConverted(a[0], args).release();
+              });
 }
 PyObject *methodHook(PyObject *, PyObject *const *a, Py_ssize_t n, PyObject *kwnames) {
   Given args{a + 2, n - 2, kwnames};

@@ -2,6 +2,7 @@
 // __getitem__.
 #include "python/capture/Known.h"
 #include "python/capture/Lookup.h"
+#include "python/capture/Symbolic.h"
 #include <cstring>
 
 namespace dlc::py {
@@ -273,7 +274,7 @@ void setListItem(Session &s, PyObject *o, PyObject *rawKey, PyObject *value) {
     s.concretize(length.get());
   }
   if (!integer && value)
-    stored = consumable(s, value);
+    stored = known ? concretizeDeep(s, consumable(s, value).get(), true) : consumable(s, value);
   if (!integer && known)
     s.readAll(o);
   if (known)
@@ -321,6 +322,7 @@ void setBaseItem(Session &s, PyObject *o, PyObject *key, PyObject *value) {
 }
 
 void setItem(Session &s, PyObject *o, PyObject *key, PyObject *value) {
+  Session::settle(value);
   if (s.failed())
     return check(value ? PyObject_SetItem(o, plainNumber(key).get(), plainNumber(value).get())
                        : PyObject_DelItem(o, plainNumber(key).get()));

@@ -54,6 +54,12 @@ Obj change(Session &s, const CCall &c, bool consumes, bool reads) {
   bool known = s.isKnown(c.self);
   if ((PyAnySet_Check(c.self) || PyDict_Check(c.self)) && !consumes && c.args.n > 0)
     checkKey(s, c.args.v[0]);
+  // What is in a set, or is left after taking, depends on the value.
+  bool byValue = reads || PyAnySet_Check(c.self) || PyDict_Check(c.self);
+  for (Py_ssize_t i = 0; i < c.args.total() && byValue && !consumes; ++i) {
+    list.set(i, concretizeDeep(s, c.args.v[i], true));
+    seen.set(i, concretizeDeep(s, c.args.v[i], true));
+  }
   for (Py_ssize_t i = 0; i < c.args.total() && consumes; ++i) {
     Obj items = consumable(s, c.args.v[i]);
     if (known && !PyDict_Check(items.get()))
@@ -61,6 +67,8 @@ Obj change(Session &s, const CCall &c, bool consumes, bool reads) {
     if (PyAnySet_Check(c.self) && (PyTuple_Check(items.get()) || PyList_Check(items.get())))
       for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(items.get()); ++k)
         checkKey(s, PySequence_Fast_GET_ITEM(items.get(), k));
+    if (known)
+      items = concretizeDeep(s, items.get(), true);
     list.set(i, items);
     seen.set(i, items);
   }
@@ -76,6 +84,10 @@ Obj change(Session &s, const CCall &c, bool consumes, bool reads) {
     s.readAll(c.self);
   if (s.failed())
     return callPlain(c.f, c.bound ? list.given() : ArgList(list.given(), c.self).given());
+  if (PyList_Check(c.self) && c.args.total() == 0) { // clear(): what is left depends on no length
+    Obj length = s.length(c.self);
+    s.concretize(length.get());
+  }
   if (written)
     s.noteWrite(c.self, Session::Slot::Whole, nullptr, nullptr);
   else

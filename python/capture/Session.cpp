@@ -78,6 +78,8 @@ Session::~Session() { active = s_->previous; }
 
 Session *Session::current() { return active && !active->failed_ && active->depth == 0 ? active : nullptr; }
 
+const Session *Session::failedOne() { return active && active->failed_ ? active : nullptr; }
+
 void Session::fail(const std::string &why) {
   if (failed_)
     return;
@@ -236,6 +238,16 @@ Obj Session::length(PyObject *o) {
     return Obj::check(PyLong_FromSsize_t(now));
   auto changed = s_->entry.find(o);
   Py_ssize_t before = changed == s_->entry.end() ? now : PyObject_Size(changed->second.get());
+  if (changed != s_->entry.end() && !PyList_Check(o)) { // a store adds an entry or not
+    if (PyDict_Check(o)) {
+      Instr g = on(Do::DictKeys, reg, Obj::check(PySequence_Tuple(changed->second.get())).get());
+      g.source = str("keys of ", sourceOf(o));
+      guard(std::move(g));
+    } else {
+      readEntry(o);
+    }
+    return Obj::check(PyLong_FromSsize_t(now));
+  }
   std::string source = str("len(", sourceOf(o), ")");
   if (!s_->varying.count(source) || PyTuple_Check(o)) {
     Instr g = on(Do::Length, reg);
@@ -361,8 +373,10 @@ Obj Session::dictGet(PyObject *dict, PyObject *key) {
   Reg reg = regOf(dict);
   if (failed_ || reg == kNoReg)
     return Obj::borrow(value);
-  if (wroteTo(dict, Slot::Item, plain.get()))
-    return Obj::borrow(written(dict, Slot::Item, plain.get()));
+  if (wroteTo(dict, Slot::Item, plain.get())) { // a method may have taken it out since
+    PyObject *stored = written(dict, Slot::Item, plain.get());
+    return value && stored ? Obj::borrow(stored) : Obj::borrow(value);
+  }
   if (auto it = s_->entry.find(dict); it != s_->entry.end()) {
     settleStores(dict);
     PyObject *before = PyDict_GetItemWithError(it->second.get(), plain.get());

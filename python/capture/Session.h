@@ -39,6 +39,8 @@ public:
   /// The function returned `result` (before the recorder's last flush). Emits the making of results and effects.
   /// Returns what the caller gets: `result` with plain numbers in place of symbolic ones.
   Obj beforeExit(PyObject *result);
+  /// What is stored or given to C after this thread's session has failed: plain numbers in its containers.
+  static void settle(PyObject *value);
   /// After the last flush.
   Captured finish();
 
@@ -151,6 +153,7 @@ public:
   struct State;
 
 private:
+  static const Session *failedOne();
   void identify(PyObject *value, Reg dst, const std::string &source);
   void pinStrides(TensorMeta &meta, const std::function<Dim(int64_t d, int64_t now)> &symbol);
   void identifyTensor(PyObject *value, Reg dst, const std::string &source);

@@ -125,6 +125,7 @@ void setPlainAttribute(Session &s, PyObject *o, PyObject *name, PyObject *value)
 void setAttribute(Session &s, PyObject *o, PyObject *name, PyObject *value) {
   if (s.failed()) {
     Obj plain = value ? plainNumber(value) : Obj();
+    Session::settle(value);
     return check(PyObject_SetAttr(o, name, plain.get()));
   }
   PyTypeObject *type = Py_TYPE(o);

@@ -18,6 +18,7 @@ bool hasPlainText(Session &s, PyObject *o) {
     return !s.isKnown(o) && !PyCFunction_Check(o);
   if (PyExceptionInstance_Check(o)) {
     Obj args = Obj::check(PyObject_GetAttr(o, DLC_NAME("args")));
+    concretizeDeep(s, args.get(), true);
     return !s.isKnown(o) && hasPlainText(s, args.get());
   }
   if (PyAnySet_CheckExact(o) && PySet_GET_SIZE(o) > 1)

@@ -442,3 +442,117 @@ def test_stores_through_methods_of_c():
         assert step(dlc.ones(2)).tolist() == [2, 2] and dict(config) == {"n": 2} and not vars(config)
         assert list(history) == [2] * min(calls, 3) and heap == [0.5, 2.0, 1.0]
     assert dlc.compile_stats()["replays"] >= 1
+
+
+class Counted:
+    count = 0
+
+
+class Missing(dict):
+    def __missing__(self, key):
+        self[key] = 5
+        return 5
+
+    def __setitem__(self, key, new):
+        dict.__setitem__(self, key, new)
+
+
+def counted(state, k):
+    Counted.count += 1
+    Counted.count += 1
+    return Counted.count
+
+
+def length_after_clear(state, k):
+    state["list"].clear()
+    state["dict"].clear()
+    return len(state["list"]) + len(state["dict"])
+
+
+def length_after_store(state, k):
+    state["dict"][str(k)] = 1
+    state["set"].add(k % 3)
+    return len(state["dict"]), len(state["set"])
+
+
+def slice_of_numbers(state, k):
+    state["list"][1:] = [k]
+    state["list"].append(state["list"].count(1))
+    return len(state["list"])
+
+
+def popped(state, k):
+    state["dict"]["b"] = k
+    state["dict"].popitem()
+    return state["dict"].get("b", "gone")
+
+
+def text_of_an_exception(state, k):
+    try:
+        raise ValueError(k + state["list"][0])
+    except ValueError as error:
+        return str(error)
+
+
+def set_of_numbers(state, k):
+    state["set"].update([(k + state["list"][0]) % 5])
+    state["set"].discard((k + 1) % 5)
+    return sorted(state["set"])
+
+
+def kept_after_giving_up(state, k):
+    number = state["list"][0] + k
+    globals_of = state["missing"].__reduce__()  # nothing that is understood
+    state["kept"] = [number, {"n": number}]
+    return state["missing"][number], type(globals_of).__name__
+
+
+def kept_before_raising(state, k):
+    state["kept"] = [state["list"][0] + k]
+    raise KeyError(k)
+
+
+def strange(o):
+    """Types of numbers and texts inside that are no plain ones."""
+    if isinstance(o, dict):
+        o = [*o, *o.values()]
+    if isinstance(o, (list, tuple, set)):
+        return [found for each in o for found in strange(each)]
+    return [] if type(o) in (int, float, str, type(None)) else [type(o)]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        counted,
+        length_after_clear,
+        length_after_store,
+        slice_of_numbers,
+        popped,
+        text_of_an_exception,
+        set_of_numbers,
+        kept_after_giving_up,
+        kept_before_raising,
+    ],
+)
+def test_numbers_that_vary(program):
+    def run(f):
+        state = {"list": [3, 1, 2], "dict": {"a": 1}, "set": {1, 2}, "missing": Missing(), "kept": None}
+        Counted.count = 0
+        results = []
+        for call in range(12):
+            k = (0, 1, 1, 2, 5, 1)[call % 6]
+            state["list"][:] = [call % 4, *range(call % 3)]
+            state["dict"].pop("a", None) if call % 5 == 4 else state["dict"].update(a=call)
+            try:
+                results.append(f(x, state, k))
+            except KeyError as error:
+                results.append(repr(error))
+            assert not strange(state)
+            results.append(repr([state["list"], state["dict"], sorted(state["set"]), state["missing"], state["kept"]]))
+        return [str(each) for each in results]
+
+    def function(v, state, k):
+        return program(state, k), v * 2
+
+    assert run(dlc.compile(function)) == run(function)
