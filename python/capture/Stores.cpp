@@ -2,6 +2,7 @@
 // with plain numbers and becomes an effect.
 #include "python/capture/Hooks.h"
 #include "python/capture/Lookup.h"
+#include "python/capture/Symbolic.h"
 #include <cstring>
 
 namespace dlc::py {
@@ -32,7 +33,7 @@ void setOnType(Session &s, PyObject *type, PyObject *name, PyObject *value) {
 /// A C setter: of tensors, types with state in C.
 void setByC(Session &s, PyObject *o, PyObject *name, PyObject *value) {
   const char *text = textOf(name);
-  Obj plain = value ? s.concretize(value) : Obj();
+  Obj plain = value ? concretizeDeep(s, value, true) : Obj();
   bool grad = isTensor(o) && (std::strcmp(text, "grad") == 0 || std::strcmp(text, "_grad") == 0);
   if (s.isKnown(o) && !grad)
     s.fail(str("`", text, "` of a ", Py_TYPE(o)->tp_name, " from outside is set"));

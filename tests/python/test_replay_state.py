@@ -507,6 +507,11 @@ def kept_after_giving_up(state, k):
     return state["missing"][number], type(globals_of).__name__
 
 
+def defaults_of_a_function(state, k):
+    helper.__defaults__ = (state["list"][0] + k,)
+    return helper(2)
+
+
 def kept_before_raising(state, k):
     state["kept"] = [state["list"][0] + k]
     raise KeyError(k)
@@ -533,6 +538,7 @@ def strange(o):
         set_of_numbers,
         kept_after_giving_up,
         kept_before_raising,
+        defaults_of_a_function,
     ],
 )
 def test_numbers_that_vary(program):
@@ -548,11 +554,15 @@ def test_numbers_that_vary(program):
                 results.append(f(x, state, k))
             except KeyError as error:
                 results.append(repr(error))
-            assert not strange(state)
+            assert not strange(state) and type(helper.__defaults__[0]) is int
             results.append(repr([state["list"], state["dict"], sorted(state["set"]), state["missing"], state["kept"]]))
         return [str(each) for each in results]
 
     def function(v, state, k):
         return program(state, k), v * 2
 
-    assert run(dlc.compile(function)) == run(function)
+    defaults = helper.__defaults__
+    try:
+        assert run(dlc.compile(function)) == run(function)
+    finally:
+        helper.__defaults__ = defaults
