@@ -81,8 +81,10 @@ bool toInt(PyObject *o, int64_t &out) {
 
 bool toDim(PyObject *o, Dim &out) {
   int64_t v;
-  if (Py_TYPE(o) == symbolicIntType)
-    return dimOf(o, out);
+  if (Py_TYPE(o) == symbolicIntType) {
+    out = dimOperand(o);
+    return true;
+  }
   if (!toInt(o, v))
     return false;
   out = Dim(v);

@@ -408,6 +408,16 @@ Obj plainly(PyObject *o, std::unordered_set<PyObject *> &seen, bool objects = tr
     auto *e = reinterpret_cast<PyBaseExceptionObject *>(o);
     Obj args = plainly(e->args, seen, objects);
     Py_SETREF(e->args, args.release());
+  } else if (PyFunction_Check(o) && PyFunction_GET_CLOSURE(o)) {
+    PyObject *closure = PyFunction_GET_CLOSURE(o);
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(closure); ++k) {
+      PyObject *cell = PyTuple_GET_ITEM(closure, k), *content = PyCell_GET(cell);
+      if (!content)
+        continue;
+      Obj plain = plainly(content, seen, objects);
+      if (plain.get() != content)
+        PyCell_Set(cell, plain.get());
+    }
   } else if (PyObject **d =
                  objects && PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE) && !isTensor(o) ? _PyObject_GetDictPtr(o) : nullptr;
              d && *d) {

@@ -31,8 +31,9 @@ bool dimOf(PyObject *o, Dim &out);
 /// A symbolic float of a node that lives as long as the session.
 Obj wrapNumberNode(NumberNode *node);
 NumberNode *numberNodeOf(PyObject *o); ///< null unless a symbolic float
-/// A symbolic number as the operand of an op.
+/// A symbolic number as the operand of an op; plain where no session learns.
 Number numberOf(PyObject *o);
+Dim dimOperand(PyObject *o);
 /// The plain int or float.
 Obj plainNumber(PyObject *o);
 

@@ -128,6 +128,12 @@ NumberNode *numberNode(Session &s, PyObject *o) {
 }
 Reg numberReg(Session &s, PyObject *o) { return numberNode(s, o)->num; }
 
+Dim dimOperand(PyObject *o) {
+  Dim d;
+  dimOf(o, d);
+  return Session::current() ? d : Dim(d.value());
+}
+
 Number numberOf(PyObject *o) {
   if (Session *s = Session::current())
     return numberNode(*s, o)->value;

@@ -1137,6 +1137,30 @@ def deques():
     return f, [(vec(),)] * 5, lambda: recent
 
 
+@case(3)
+def numbers_that_vary_in_closures():
+    class Box:
+        n = 1
+
+    box = Box()
+    kept = []
+
+    def f(x):
+        n = box.n * 2
+        box.n += 1
+
+        def g(y):
+            return y * n, type(n) is int, y.reshape(n - n + 2)
+
+        kept.append(g)
+        return g
+
+    def call():
+        kept.append(kept[-1](vec())[0])
+
+    return f, [(vec(),), call] * 6, lambda: [k if isinstance(k, dlc.Tensor) else k(vec()) for k in kept]
+
+
 def outcome(f, call):
     try:
         return plain(f(*call))
