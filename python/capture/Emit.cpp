@@ -418,8 +418,9 @@ Obj plainly(PyObject *o, std::unordered_set<PyObject *> &seen, bool objects = tr
       if (plain.get() != content)
         PyCell_Set(cell, plain.get());
     }
-  } else if (PyObject **d =
-                 objects && PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE) && !isTensor(o) ? _PyObject_GetDictPtr(o) : nullptr;
+  } else if (PyObject **d = objects && PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE) && !isTensor(o)
+                                ? _PyObject_GetDictPtr(o)
+                                : nullptr;
              d && *d) {
     plainly(*d, seen);
   }

@@ -8,15 +8,21 @@ PyTypeObject *symbolicIntType, *symbolicFloatType;
 
 namespace {
 
-std::unordered_map<PyObject *, Dim> &dims() {
-  static auto *m = new std::unordered_map<PyObject *, Dim>; // outlives the interpreter
+struct Expression {
+  Dim dim;
+  uint64_t epoch; ///< of the session that it belongs to
+};
+std::unordered_map<PyObject *, Expression> &dims() {
+  static auto *m = new std::unordered_map<PyObject *, Expression>; // outlives the interpreter
   return *m;
 }
 
 struct SymbolicFloat {
   PyFloatObject base;
   NumberNode *node;
+  uint64_t epoch;
 };
+thread_local uint64_t epoch = 0;
 
 void freeInt(PyObject *self) {
   PyTypeObject *type = Py_TYPE(self);
@@ -42,19 +48,28 @@ PyTypeObject *derive(PyType_Spec &spec, PyTypeObject &base) {
 
 } // namespace
 
+uint64_t setNumberEpoch(uint64_t e) { return std::exchange(epoch, e); }
+
+bool isStale(PyObject *o) {
+  if (Py_TYPE(o) == symbolicIntType)
+    return dims().at(o).epoch != epoch;
+  return Py_TYPE(o) == symbolicFloatType && reinterpret_cast<SymbolicFloat *>(o)->epoch != epoch;
+}
+
 Obj wrapDim(const Dim &d) {
   Obj plain = Obj::check(PyLong_FromLongLong(d.value()));
   if (d.isConst())
     return plain;
   Obj args = Obj::check(PyTuple_Pack(1, plain.get()));
   Obj self = Obj::check(PyLong_Type.tp_new(symbolicIntType, args.get(), nullptr));
-  dims()[self.get()] = d;
+  dims()[self.get()] = {d, epoch};
   return self;
 }
 
 bool dimOf(PyObject *o, Dim &out) {
   if (Py_TYPE(o) == symbolicIntType) {
-    out = dims().at(o);
+    const Expression &e = dims().at(o);
+    out = e.epoch == epoch ? e.dim : Dim(e.dim.value());
     return true;
   }
   if (!PyLong_CheckExact(o))
@@ -69,16 +84,17 @@ Obj wrapNumberNode(NumberNode *node) {
   Obj plain = Obj::check(PyFloat_FromDouble(node->plain())), args = Obj::check(PyTuple_Pack(1, plain.get()));
   Obj self = Obj::check(PyFloat_Type.tp_new(symbolicFloatType, args.get(), nullptr));
   reinterpret_cast<SymbolicFloat *>(self.get())->node = node;
+  reinterpret_cast<SymbolicFloat *>(self.get())->epoch = epoch;
   return self;
 }
 
 NumberNode *numberNodeOf(PyObject *o) {
-  return Py_TYPE(o) == symbolicFloatType ? reinterpret_cast<SymbolicFloat *>(o)->node : nullptr;
+  return Py_TYPE(o) == symbolicFloatType && !isStale(o) ? reinterpret_cast<SymbolicFloat *>(o)->node : nullptr;
 }
 
 Obj plainNumber(PyObject *o) {
   if (Py_TYPE(o) == symbolicIntType)
-    return Obj::check(PyLong_FromLongLong(dims().at(o).value()));
+    return Obj::check(PyLong_FromLongLong(dims().at(o).dim.value()));
   if (Py_TYPE(o) == symbolicFloatType)
     return Obj::check(PyFloat_FromDouble(PyFloat_AS_DOUBLE(o)));
   return Obj::borrow(o);

@@ -24,6 +24,10 @@ struct NumberNode {
 extern PyTypeObject *symbolicIntType, *symbolicFloatType;
 
 inline bool isSymbolic(PyObject *o) { return Py_TYPE(o) == symbolicIntType || Py_TYPE(o) == symbolicFloatType; }
+/// Symbolic numbers belong to the session of their time: those of another one (left behind by a call that failed) are
+/// plain numbers. Returns the epoch before.
+uint64_t setNumberEpoch(uint64_t epoch);
+bool isStale(PyObject *o);
 /// A plain int for a constant, else a symbolic int.
 Obj wrapDim(const Dim &d);
 /// The expression of a plain or symbolic int; false if it is neither or does not fit 64 bits. bool is not an int here.

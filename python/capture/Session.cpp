@@ -1,5 +1,6 @@
 // Values of a session: loads, guards and the containers of the state at entry.
 #include "python/capture/SessionState.h"
+#include <atomic>
 
 namespace dlc::py {
 namespace {
@@ -52,6 +53,8 @@ Session::Session(PyObject *callee, Py_ssize_t nargs, PyObject *kwnames, const st
   s_->varying = varying;
   s_->path.nargs = nargs;
   s_->path.kwnames = Obj::borrow(kwnames);
+  static std::atomic<uint64_t> sessions{0};
+  s_->previousEpoch = setNumberEpoch(++sessions);
   s_->previous = active;
   active = this;
   Instr mode;
@@ -74,7 +77,10 @@ Session::Session(PyObject *callee, Py_ssize_t nargs, PyObject *kwnames, const st
   }
 }
 
-Session::~Session() { active = s_->previous; }
+Session::~Session() {
+  active = s_->previous;
+  setNumberEpoch(s_->previousEpoch);
+}
 
 Session *Session::current() { return active && !active->failed_ && active->depth == 0 ? active : nullptr; }
 
@@ -165,6 +171,8 @@ Instr on(Do op, Reg a, PyObject *object = nullptr) {
 } // namespace
 
 Obj Session::read(PyObject *value, Instr i, std::string source) {
+  if (isStale(value))
+    fail("a number that another call left behind is used");
   if (failed_ || isSymbolic(value))
     return Obj::borrow(value);
   Reg dst = load(value, std::move(i), source);

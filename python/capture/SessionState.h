@@ -41,6 +41,7 @@ struct Session::State {
   Path path;
   FactSink facts;
   Session *previous = nullptr;
+  uint64_t previousEpoch = 0;
 
   std::unordered_map<PyObject *, Reg> regs;          // known objects
   std::unordered_map<PyObject *, std::string> names; // what read() called them

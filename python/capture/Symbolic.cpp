@@ -135,6 +135,8 @@ Dim dimOperand(PyObject *o) {
 }
 
 Number numberOf(PyObject *o) {
+  if (Py_TYPE(o) == symbolicFloatType && isStale(o))
+    return Number(PyFloat_AS_DOUBLE(o));
   if (Session *s = Session::current())
     return numberNode(*s, o)->value;
   Dim d;
