@@ -169,6 +169,7 @@ private:
   void aliasInput(const dlc::Tensor &t);
   Reg copyOf(const dlc::Tensor &t, Reg reg);
   void checkAliases();
+  bool inputsShareMemory();
   void drawRandom(const trace::PieceRecord &record);
   Reg tensLoad(Instr instr);
   void rememberMeta(const dlc::Tensor &t);

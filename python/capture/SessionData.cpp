@@ -199,6 +199,8 @@ Reg Session::tensOf(const dlc::Tensor &t) {
   }
   if (auto from = s_->tensOffsets.find(base); from != s_->tensOffsets.end())
     view->offset -= Dim(from->second);
+  if (inputsShareMemory())
+    checkAliases();
   Instr i;
   i.op = Do::View;
   i.a = base;
@@ -216,6 +218,16 @@ void Session::rememberMeta(const dlc::Tensor &t) {
     s_->metas[t.impl()] = *meta;
     s_->keepTensors.push_back(t);
   }
+}
+
+/// Whether tensors from outside share memory: one of them may then stand for another in what was recorded.
+bool Session::inputsShareMemory() {
+  for (; !s_->sharing && s_->sharingChecked < s_->keep.size(); ++s_->sharingChecked) {
+    PyObject *o = s_->keep[s_->sharingChecked].get();
+    if (isTensor(o) && isKnown(o) && tensorOf(o).storageRef())
+      s_->sharing = s_->outsideStorages.emplace(tensorOf(o).storageRef().get(), o).first->second != o;
+  }
+  return s_->sharing;
 }
 
 void Session::aliasInput(const dlc::Tensor &t) {
@@ -340,7 +352,8 @@ void Session::pieceRan(trace::PieceRecord record) {
     if (record.wholeStorage[k])
       guardPlaces(record.inputs[k]);
   drainFacts();
-  if (std::any_of(record.outputs.begin(), record.outputs.end(), [](auto &o) { return o.writeBack >= 0; }))
+  if (inputsShareMemory() ||
+      std::any_of(record.outputs.begin(), record.outputs.end(), [](auto &o) { return o.writeBack >= 0; }))
     checkAliases();
   if (!record.facts.empty())
     addFacts(record.facts);

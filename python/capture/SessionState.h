@@ -60,6 +60,9 @@ struct Session::State {
 
   std::unordered_map<const Storage *, Reg> storages; // whose memory a tens register holds
   std::vector<Ref<Storage>> keepStorages;
+  std::map<const Storage *, PyObject *> outsideStorages; // of the tensors among the first `sharingChecked` of `keep`
+  size_t sharingChecked = 0;
+  bool sharing = false;                                     // two of them share one
   std::unordered_map<const TensorImpl *, TensorMeta> metas; // symbolic sizes of known tensors
   std::vector<dlc::Tensor> keepTensors;
   std::map<std::string, Reg> tensLoads;

@@ -1219,3 +1219,31 @@ def class_attribute_of_a_subclass_beside_the_bases():
         return x * B.k + A.k
 
     return Case(f, lambda i: setattr(B, "k", 2.0 + i))
+
+
+@case
+def one_argument_is_a_view_of_the_other():
+    state = {"view": True}
+
+    def f(x, y):
+        return x.flip(0) + 1, (y + 1).sum(), y[1:]
+
+    def args():
+        x = dlc.arange(6.0).view(3, 2)
+        return x, x[:] if state["view"] else dlc.ones(3, 2)
+
+    return Case(f, lambda i: state.update(view=i % 2 == 0), args=args)
+
+
+@case
+def one_argument_starts_inside_the_other():
+    state = {"view": True}
+
+    def f(x, y):
+        return x + 1, y.detach(), y * 2
+
+    def args():
+        x = dlc.arange(8.0).view(4, 2)
+        return x, x[1:] if state["view"] else dlc.ones(3, 2)
+
+    return Case(f, lambda i: state.update(view=i % 2 == 0), args=args)
