@@ -37,6 +37,7 @@ std::shared_ptr<GradPlan> planGradient(const Graph &forward, const trace::GradLo
   FactSink sink;
   plan->graph_ = forward;
   plan->log_ = log;
+  plan->log_.sources.clear();
   plan->roots_ = log.roots;
   JointRequest request;
   request.roots = log.roots;
@@ -60,6 +61,24 @@ std::shared_ptr<GradPlan> planGradient(const Graph &forward, const trace::GradLo
   }
   plan->facts_ = sink.take();
   return plan;
+}
+
+std::string whyNoPlan(const Graph &forward, const trace::GradLog &log) {
+  if (!log.unsupported.empty())
+    return log.unsupported;
+  try {
+    FactSink sink;
+    JointRequest request;
+    request.roots = log.roots;
+    for (int32_t v : forward.inputs)
+      if (std::find(log.inputs.begin(), log.inputs.end(), v) != log.inputs.end())
+        request.targets.push_back(v);
+    requirePlain(forward, log, activeValues(forward, log, request.targets));
+    (void)differentiate(forward, log, request);
+    return "";
+  } catch (const Error &e) {
+    return e.what();
+  }
 }
 
 Graph specialize(const Graph &g, Ints symbols) {

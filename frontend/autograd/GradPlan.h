@@ -72,6 +72,9 @@ private:
 std::shared_ptr<GradPlan> planGradient(const Graph &forward, const trace::GradLog &log,
                                        const PartitionContext &context = {});
 
+/// Why the graph can't stand for the tape; "" if planGradient() will do. Of the outputs only write-backs matter.
+std::string whyNoPlan(const Graph &forward, const trace::GradLog &log);
+
 /// Gives the results of one run of plan->forward() their histories. `inputs` are the tensors given to the run as the
 /// program has them (with their own histories), `outputs` all tensors it made (null for write-backs), `roots` the
 /// tensors that left with a history, in the order of addRoot().

@@ -262,7 +262,7 @@ public:
         need(v);
         GraphOutput o;
         o.value = map_[v];
-        o.strides = contiguousStrides(g_.values[v].sizes);
+        o.strides = savedStrides(out_.values[map_[v]]);
         out_.outputs.push_back(std::move(o));
       }
     return std::move(out_);

@@ -11,7 +11,6 @@ public:
       : plan_(std::move(plan)), numbers_(numbers.vec()), symbols_(symbols.vec()) {
     const Partition &p = plan_->partition_;
     numInputs = static_cast<uint32_t>(plan_->roots_.size() + plan_->numKept());
-    recorded = false; // its backward is compiled by itself
     for (int32_t i : plan_->differentiable_) {
       edges.push_back(gradEdgeOf(inputs[i]));
       wanted_.push_back(static_cast<bool>(edges.back()));

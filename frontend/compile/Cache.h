@@ -16,6 +16,7 @@ struct CacheEntry {
   Lifting lifting;
   std::vector<Fact> facts;
   Graph graph;                             // what was compiled, or what the interpreter runs
+  std::shared_ptr<GradPlan> plan;          // of a piece with gradients: `graph` is its forward
   std::shared_ptr<CompiledGraph> compiled; // null: the interpreter runs it
   std::string failure;
   std::atomic<int64_t> hits{0};
@@ -50,6 +51,7 @@ struct CompiledFunction::Cache {
   std::unordered_multimap<uint64_t, std::shared_ptr<CacheBucket>> buckets;
   KnownBodies bodies;                   // of loops
   std::set<size_t> straight;            // sizes of recordings without loops worth rolling
+  std::unordered_map<uint64_t, bool> plannable; // by what canPlan() looked at
   std::atomic<int> ready{0}, queued{0}; // entries that exist; compilations that wait for the background thread
 
   std::shared_ptr<CacheBucket> bucket(const Skeleton &key) {

@@ -301,6 +301,7 @@ std::shared_ptr<CacheEntry> CompiledFunction::draft(const trace::Piece &piece, c
   samples.insert(samples.end(), key.alike.begin(), key.alike.end());
   if (options_.dynamic != CompileOptions::Dynamic::Never)
     generalise(*entry, piece, key, std::move(samples));
+  planEntry(*entry, piece, key);
   entry->lastNumbers = key.numbers;
   entry->lastSymbols = entry->lifting.symbols(key.numbers);
   return entry;
@@ -395,7 +396,8 @@ bool CompiledFunction::enqueue(const trace::Piece &piece, Skeleton key, std::sha
 /// The entry that serves the recording, compiled if there is none; null: it is being compiled in the background.
 std::shared_ptr<CacheEntry> CompiledFunction::entryFor(trace::Piece &piece, Skeleton &key,
                                                        std::vector<int64_t> &symbols, bool &hit) {
-  bool background = options_.background && knobs().mode != "interpret" && backend;
+  bool background =
+      options_.background && knobs().mode != "interpret" && backend && piece.gradients.roots.empty();
   std::shared_ptr<CacheBucket> bucket;
   for (;;) {
     uint32_t seen = cache_->changed.now();
@@ -429,7 +431,7 @@ std::shared_ptr<CacheEntry> CompiledFunction::entryFor(trace::Piece &piece, Skel
 CompiledFunction::Ready CompiledFunction::prepare(trace::Piece &piece) {
   Ready r;
   r.graph = &piece.graph;
-  if (piece.graph.nodes.size() < kMinNodes)
+  if (piece.graph.nodes.size() < kMinNodes && piece.gradients.roots.empty())
     return r;
   Skeleton key = skeletonOf(piece);
   return prepare(piece, key);
@@ -477,10 +479,15 @@ bool CompiledFunction::run(const Ready &r, Span<const Tensor> inputs, Span<const
 }
 
 void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) {
-  if (tryRolled(piece, outs))
+  bool plan = !piece.gradients.roots.empty();
+  if (!plan && tryRolled(piece, outs))
     return;
   Ready ready = prepare(piece);
-  if (piece.graph.nodes.size() < kMinNodes) {
+  if (plan) {
+    piece.plan = ready.entry->plan;
+    piece.symbols = ready.symbols;
+  }
+  if (piece.graph.nodes.size() < kMinNodes && !plan) {
     count([](CompileStats &s) { s.smallPieces++; });
     if (!saidSmall_.exchange(true))
       event({CompileEvent::Kind::Compile, piece.graph.nodes.empty() ? "" : locText(piece.graph.nodes[0].loc),
@@ -535,6 +542,9 @@ CompiledCall::CompiledCall(Ref<CompiledFunction> function, trace::Observer *obse
   recorder_->keepMarks(f->options().dynamic == CompileOptions::Dynamic::Always);
   recorder_->onBreak = [f](const trace::FlushEvent &e) { f->onBreak(e); };
   recorder_->setObserver(observer);
+  recorder_->canPlan = [f](trace::Piece &piece) { return f->canPlan(piece); };
+  recorder_->logGradients(observer || f->logsGradients());
+  nodesAtStart_ = recordedNodesAlive();
   scope_ = std::make_unique<InterceptorScope>(recorder_.get());
   if (SymbolicHost *host = recorder_->symbolicSizes())
     symbols_ = std::make_unique<SymbolicScope>(host);
@@ -543,8 +553,10 @@ CompiledCall::CompiledCall(Ref<CompiledFunction> function, trace::Observer *obse
 }
 
 void CompiledCall::finish() {
-  if (recorder_)
-    recorder_->flush(trace::FlushReason::Exit, "return");
+  if (!recorder_)
+    return;
+  recorder_->flush(trace::FlushReason::Exit, "return");
+  function_->callEnded(*recorder_, recordedNodesAlive() - nodesAtStart_);
 }
 
 CompiledCall::~CompiledCall() {

@@ -93,6 +93,10 @@ private:
                   std::vector<std::vector<int64_t>> samples);
   void finish(CacheEntry &entry, const trace::Piece &piece);
   std::shared_ptr<CompiledGraph> build(const Graph &g, const trace::Piece &piece);
+  void planEntry(CacheEntry &entry, const trace::Piece &piece, const Skeleton &key);
+  bool canPlan(trace::Piece &piece);
+  bool logsGradients() const;
+  void callEnded(const trace::Recorder &recorder, int64_t nodesMade);
   void onBreak(const trace::FlushEvent &e);
   void event(CompileEvent e);
 
@@ -103,6 +107,7 @@ private:
   std::deque<CompileEvent> events_; // guarded by the cache's lock, as saidBreak_ is
   bool saidBreak_ = false;
   std::atomic<bool> saidSmall_{false};
+  std::atomic<bool> leavesTape_{true}; // whether calls may end with histories: then gradients are logged
 };
 
 /// Drops all code of all compiled functions.
@@ -130,6 +135,7 @@ private:
   std::unique_ptr<trace::Recorder> recorder_;
   std::unique_ptr<InterceptorScope> scope_;
   std::unique_ptr<SymbolicScope> symbols_;
+  int64_t nodesAtStart_ = 0; // of the tape, made while recording and alive
 };
 
 /// Connects capture to autograd. Called once at start.

@@ -6,9 +6,6 @@
 
 namespace dlc {
 namespace {
-/// A piece shorter than this holds no loop worth rolling.
-constexpr size_t kMinRolled = 12;
-
 /// Compiled however short: the interpreter writes to copies of what an optimizer's step changes.
 bool writes(const Graph &g) {
   return std::any_of(g.nodes.begin(), g.nodes.end(), [](const GraphNode &n) { return n.op->has(kMutates); });

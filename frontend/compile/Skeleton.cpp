@@ -23,6 +23,27 @@ public:
   void finish() { out.bytes.resize(used_); }
   void number(const Dim &d) { out.numbers.push_back(d.value()); }
 
+  /// What the graph leaves open about its gradient.
+  void gradients(const trace::GradLog &log) {
+    auto list = [&](Span<const int32_t> values) {
+      put(static_cast<uint32_t>(values.size()));
+      for (int32_t v : values)
+        put(v);
+    };
+    list(log.roots);
+    list(log.inputs);
+    put(static_cast<uint32_t>(log.calls.size()));
+    for (const trace::GradCall &c : log.calls) {
+      put(c.op->id);
+      list(c.results);
+      put(c.copiesSelf);
+      for (bool w : c.wanted)
+        put(w);
+      for (const GVal &v : c.args.values())
+        put(v.id);
+    }
+  }
+
   void arg(const Arg<GVal> &a) {
     put(a.tag);
     switch (a.tag) {
@@ -216,6 +237,8 @@ Skeleton skeletonOf(const trace::Piece &piece) {
       for (const Dim &d : o.strides)
         e.number(d);
   }
+  if (!piece.gradients.roots.empty())
+    e.gradients(piece.gradients);
   e.finish();
   e.out.hash = hashBytes(e.out.bytes);
   return std::move(e.out);

@@ -26,6 +26,10 @@ bool GradLogger::agrees(const Tensor &t) {
   GradEdge e = gradEdgeOf(t);
   if (!e)
     return true;
+  if (t.storage().foreign()) {
+    unsupported("a gradient of memory that others share");
+    return false;
+  }
   int32_t value = recorder_.valueOf(t);
   Recorder::State &s = recorder_.track(t);
   bool isInput = false;
@@ -40,8 +44,10 @@ bool GradLogger::agrees(const Tensor &t) {
       return true;
   } else if (isInput) { // comes from outside of the piece
     auto [known, fresh] = inputEdges_.try_emplace(value, e.node->sequence, e.index);
-    if (fresh)
+    if (fresh) {
       log_.inputs.push_back(value);
+      log_.sources.emplace_back(value, t);
+    }
     if (known->second == std::make_pair(e.node->sequence, e.index))
       return true;
   }
@@ -49,8 +55,11 @@ bool GradLogger::agrees(const Tensor &t) {
   return false;
 }
 
-void GradLogger::before(const OpInfo &op, Span<const Arg<Tensor>> args, const GradNode &node, bool copiesSelf) {
+void GradLogger::before(const OpInfo &op, Span<const Arg<Tensor>> args, const GradNode &node, CallForm form,
+                        bool copiesSelf) {
   pending_ = GradCall();
+  pendingEdges_.clear();
+  pendingSaved_.clear();
   pending_.op = &op;
   pending_.copiesSelf = copiesSelf;
   std::vector<GVal> held;
@@ -72,10 +81,14 @@ void GradLogger::before(const OpInfo &op, Span<const Arg<Tensor>> args, const Gr
     for (const Tensor &t : args[i].values()) {
       pending_.wanted.push_back(static_cast<bool>(node.edges[held.size()]));
       if (t.defined() && !t.isWrapped()) {
-        if (pending_.wanted.back())
+        // Looked at when the op is recorded, so that a recording has the same inputs with and without a log. What the
+        // op overwrites comes first there too.
+        if (pending_.wanted.back() && form == CallForm::InPlace && i == 0)
           agrees(t);
+        else if (pending_.wanted.back())
+          pendingEdges_.push_back(t);
         if (saved && !(copiesSelf && i == 0))
-          recorder_.track(t).saved = true;
+          pendingSaved_.push_back(t);
         held.push_back(GVal{op.has(kInIr) ? -1 : recorder_.valueOf(t)});
       } else {
         if (t.defined() && !op.has(kInIr))
@@ -99,8 +112,17 @@ void GradLogger::addOrigin(const GradEdge &e, const Tensor &t) {
 }
 
 void GradLogger::after(const OpInfo &op, Span<const Tensor> outs, const GradNode &node, CallForm form) {
-  if (epoch_ != recorder_.epoch_) // the op ended the piece and ran by itself
+  if (epoch_ != recorder_.epoch_) { // the op ended the piece and ran by itself
+    results_.insert(results_.end(), outs.begin(), outs.end());
     return;
+  }
+  for (const Tensor &t : pendingEdges_)
+    agrees(t);
+  for (const Tensor &t : pendingSaved_) // before the results are: an in-place op may have written what it saves
+    if (recorder_.track(t).saved |= true; form == CallForm::InPlace && t.storageRef() == outs[0].storageRef())
+      overwritten();
+  pendingEdges_.clear();
+  pendingSaved_.clear();
   const std::vector<GraphNode> &nodes = recorder_.graph_.nodes;
   if (op.has(kInIr)) {
     // Reads of operands come before the op's node; casts and scatters of an in-place result after it.
@@ -116,6 +138,8 @@ void GradLogger::after(const OpInfo &op, Span<const Tensor> outs, const GradNode
   for (size_t i = 0; i < outs.size(); ++i) {
     if (!outs[i].defined())
       continue;
+    if (results_.empty() || !results_.back().is(outs[i]))
+      results_.push_back(outs[i]);
     if (op.vjp.savedResults >> std::min<size_t>(i, 63) & 1)
       recorder_.track(outs[i]).saved = true;
     GradEdge e = gradEdgeOf(outs[i]);
@@ -130,6 +154,59 @@ void GradLogger::after(const OpInfo &op, Span<const Tensor> outs, const GradNode
 void GradLogger::addRoot(const Tensor &t) {
   agrees(t);
   log_.roots.push_back(recorder_.valueOf(t));
+}
+
+std::vector<Tensor> GradLogger::survivors() {
+  std::sort(results_.begin(), results_.end(), [](auto &a, auto &b) { return a.impl() < b.impl(); });
+  results_.erase(std::unique(results_.begin(), results_.end(), [](auto &a, auto &b) { return a.is(b); }),
+                 results_.end());
+  // A view holds its base: what only views hold dies with the histories of those.
+  for (bool changed = true; std::exchange(changed, false);)
+    for (Tensor &t : results_)
+      if (t.defined() && t.impl()->refCount() == 1) {
+        t = Tensor();
+        changed = true;
+      }
+  std::unordered_map<const TensorImpl *, uint32_t> heldByViews;
+  for (const Tensor &t : results_)
+    if (t.defined())
+      if (GradMeta *m = gradMetaOrNull(t); m && m->base.defined())
+        ++heldByViews[m->base.impl()];
+  std::vector<Tensor> alive;
+  for (const Tensor &t : results_)
+    if (t.defined() && t.impl()->refCount() > 1 + heldByViews[t.impl()] && gradEdgeOf(t))
+      alive.push_back(t);
+  std::sort(alive.begin(), alive.end(), [](auto &a, auto &b) {
+    GradEdge x = gradEdgeOf(a), y = gradEdgeOf(b);
+    return std::make_pair(x.node->sequence, x.index) < std::make_pair(y.node->sequence, y.index);
+  });
+  results_.clear();
+  return alive;
+}
+
+void GradLogger::cut() {
+  if (cut_.empty() && !survivors().empty())
+    cut_ = "a value is needed in the middle of what has gradients";
+  log_.unsupported = cut_;
+}
+
+std::vector<Tensor> GradLogger::leave() {
+  std::vector<Tensor> roots = survivors();
+  if (!cut_.empty() && !roots.empty())
+    unsupported(cut_);
+  if (log_.unsupported.empty())
+    for (const Tensor &t : roots)
+      addRoot(t);
+  return roots;
+}
+
+void GradLogger::dropTape(Span<const Tensor> roots) {
+  for (const Tensor &t : roots) {
+    GradMeta &m = gradMetaOf(t);
+    m.setHistory({}, 0);
+    m.base = Tensor();
+    t.impl()->requiresGrad = false;
+  }
 }
 
 GradLog GradLogger::take() {

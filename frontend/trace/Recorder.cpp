@@ -464,6 +464,11 @@ void Recorder::abandon(const std::string &message) {
 void Recorder::flush(FlushReason reason, const std::string &what) {
   if (flushing_ || !numStates_)
     return;
+  std::vector<Tensor> roots;
+  if (gradLogger_ && reason == FlushReason::Exit)
+    roots = leaveTape();
+  else if (gradLogger_)
+    gradLogger_->cut();
   std::vector<State *> targets;
   for (auto &s : states()) {
     if (!s->storage || !(s->dirty || !s->input))
@@ -486,7 +491,8 @@ void Recorder::flush(FlushReason reason, const std::string &what) {
     preparePiece(record);
   std::swap(piece_.graph, graph_);
   std::swap(piece_.inputs, inputTensors_);
-  piece_.gradients = gradLogger_ ? gradLogger_->take() : GradLog();
+  if (roots.empty()) // otherwise it is there already
+    piece_.gradients = gradLogger_ ? gradLogger_->take() : GradLog();
   std::swap(piece_.marks, inputMarks_);
   piece_.numbers = piece_.graph.numbers;
   piece_.marks.resize(piece_.marks.empty() ? 0 : piece_.inputs.size());
@@ -523,9 +529,13 @@ void Recorder::flush(FlushReason reason, const std::string &what) {
     s->storage->setLazy(nullptr);
     if (s->storage->bytes())
       s->storage->swapData(outs[i].storage());
+    if (!roots.empty())
+      outs[i] = Tensor::viewOf(Ref<Storage>(s->storage), outs[i].sizes(), outs[i].strides(), 0, outs[i].dtype());
   }
   if (observer_)
     record.outputs.resize(piece_.graph.outputs.size());
+  if (!roots.empty())
+    attachPlan(roots, outs, record);
   reset();
   if (!observer_)
     return;

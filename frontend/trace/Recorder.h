@@ -10,6 +10,10 @@
 #include <functional>
 #include <memory>
 
+namespace dlc {
+class GradPlan;
+}
+
 namespace dlc::trace {
 
 /// What is known of an input's sizes beside their values; bit d stands for dimension d.
@@ -27,6 +31,9 @@ struct Piece {
   std::vector<bool> sharedInput;
   std::vector<Number> numbers;
   GradLog gradients;           ///< if asked for with logGradients()
+  GradLog gradients; ///< of a call that ends, if asked for with logGradients() and its results are to have plans
+  std::shared_ptr<GradPlan> plan; ///< with roots in `gradients` the runner runs this plan's forward
+  std::vector<int64_t> symbols;   ///< of the plan, filled in by the runner
   std::vector<DimMarks> marks; ///< one an input if anybody asks for marks, else none
   /// Null unless somebody observes; the runner fills in code, symbols and facts.
   PieceRecord *record = nullptr;
@@ -72,6 +79,12 @@ public:
   /// From the next op on pieces say what the tape did with their calls.
   void logGradients(bool on);
   GradLogger *gradLogger() { return gradLogger_.get(); }
+  /// Decides at the end of a call with gradients logged whether its graph is to stand for the tape.
+  /// The piece has its graph (of the outputs the write-backs and roots) and its log.
+  std::function<bool(Piece &piece)> canPlan;
+  /// What the tape was at the end of the last call with gradients logged.
+  enum class TapeEnd : uint8_t { None, Kept, Planned };
+  TapeEnd tapeEnd() const { return tapeEnd_; }
   /// Reads the marks that the user put on a tensor; null while there are none in the process.
   static inline void (*readMarks)(const Tensor &t, DimMarks &out) = nullptr;
   /// Whether pieces are to have marks though nobody marked anything.
@@ -140,12 +153,15 @@ private:
   void attach(const Tensor &t, const TensorMeta &meta);
   void makeConcrete();
   void preparePiece(PieceRecord &record);
+  std::vector<Tensor> leaveTape();
+  void attachPlan(Span<const Tensor> roots, std::vector<Tensor> &outs, PieceRecord &record);
   void describe(const Tensor &t, TensorMeta &meta) override;
   void sizesRead(const Tensor &t) override;
   void numberRead(const Number &n) override;
 
   PieceRunner runner_;
   std::unique_ptr<GradLogger> gradLogger_;
+  TapeEnd tapeEnd_ = TapeEnd::None;
   Graph graph_;
   std::vector<std::unique_ptr<State>> states_; // the first numStates_ are in use, the others wait for the next piece
   size_t numStates_ = 0;

@@ -114,7 +114,8 @@ class GradObserver {
 public:
   virtual ~GradObserver() = default;
   /// A node was made for a call that is about to be dispatched. `copiesSelf`: it keeps a copy of what is overwritten.
-  virtual void before(const OpInfo &op, Span<const Arg<Tensor>> args, const GradNode &node, bool copiesSelf) = 0;
+  virtual void before(const OpInfo &op, Span<const Arg<Tensor>> args, const GradNode &node, CallForm form,
+                      bool copiesSelf) = 0;
   /// The results have their histories.
   virtual void after(const OpInfo &op, Span<const Tensor> outs, const GradNode &node, CallForm form) = 0;
   /// A hook or a kept gradient was asked for on a tensor that is no leaf.
@@ -131,6 +132,9 @@ struct GradEvents {
   void (*opaque)(const char *what) = nullptr;
 };
 inline GradEvents gradEvents;
+
+/// Nodes of the tape in this process that were made while a recorder was installed.
+int64_t recordedNodesAlive();
 
 /// How the backward of recorded nodes is run when no recorder is installed: `region` must call `body(context)` once.
 void setBackwardRegion(void (*region)(void (*body)(void *), void *context));

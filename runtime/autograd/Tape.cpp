@@ -9,6 +9,7 @@ namespace {
 
 std::atomic<int64_t> nextSequence{int64_t(1) << 40};
 thread_local GradObserver *observer = nullptr;
+std::atomic<int64_t> recordedNodes{0};
 
 /// A tensor kept for the backward pass: an alias outside the graph, its edge, and the version it must still have.
 struct SavedTensor {
@@ -207,7 +208,7 @@ void differentiable(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Ten
   Ref<GradNode> node(raw);
   GradObserver *o = currentInterceptor() ? observer : nullptr;
   if (o)
-    o->before(op, args, *raw, copySelf);
+    o->before(op, args, *raw, form, copySelf);
   dispatchBelowAutograd(op, args, outs, form);
   raw->saveResults(Span<const Tensor>(outs.data(), outs.size()));
   if (form == CallForm::InPlace)
@@ -252,11 +253,17 @@ GradObserver *gradObserver() { return observer; }
 void setGradObserver(GradObserver *o) { observer = o; }
 
 int64_t gradSequence() { return nextSequence; }
+int64_t recordedNodesAlive() { return recordedNodes.load(std::memory_order_relaxed); }
 
-GradNode::GradNode() : recorded(currentInterceptor() != nullptr), sequence(nextSequence++) {}
+GradNode::GradNode() : recorded(currentInterceptor() != nullptr), sequence(nextSequence++) {
+  if (recorded)
+    recordedNodes.fetch_add(1, std::memory_order_relaxed);
+}
 
 /// Long chains are freed in a loop: a recursive release of a deep graph would overflow the stack.
 GradNode::~GradNode() {
+  if (recorded)
+    recordedNodes.fetch_sub(1, std::memory_order_relaxed);
   std::vector<GradEdge> pending = std::move(edges);
   while (!pending.empty()) {
     GradEdge e = std::move(pending.back());

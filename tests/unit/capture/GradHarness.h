@@ -1,6 +1,6 @@
 // Records a function with its tape, so that gradients built from the graph can be compared with the eager ones.
 #pragma once
-#include "frontend/autograd/Joint.h"
+#include "frontend/autograd/GradPlan.h"
 #include "frontend/trace/Recorder.h"
 #include "runtime/autograd/Autograd.h"
 #include "runtime/op/Functional.h"
@@ -51,22 +51,33 @@ inline Recording record(const Program &program, const Tensors &inputs, bool keep
   Recording r;
   bool ran = false;
   trace::Recorder recorder([&](trace::Piece &piece, std::vector<Tensor> &outs) {
-    interpret(piece.graph, piece.inputs, piece.numbers, {}, outs);
     EXPECT_FALSE(ran) << "more than one piece";
     ran = true;
-    r.piece = piece;
+    if (keepTape) {
+      interpret(piece.graph, piece.inputs, piece.numbers, {}, outs);
+      trace::GradLog log = std::move(r.piece.gradients);
+      r.piece = piece;
+      r.piece.gradients = std::move(log);
+    } else {
+      r.piece = piece;
+      r.piece.plan = piece.plan = planGradient(piece.graph, piece.gradients, {piece.sharedInput});
+      interpret(piece.plan->forward(), piece.inputs, piece.numbers, {}, outs);
+    }
   });
+  recorder.canPlan = [&](trace::Piece &piece) {
+    r.piece.gradients = piece.gradients;
+    return !keepTape;
+  };
   InterceptorScope scope(&recorder);
   recorder.logGradients(true);
   r.results = program(inputs);
   for (const Tensor &t : r.results)
-    if (requiresGrad(t)) {
-      recorder.gradLogger()->addRoot(t);
+    if (requiresGrad(t))
       r.roots.push_back(t);
-    }
-  if (!keepTape)
-    for (const Tensor &t : r.roots)
-      gradMetaOf(t).setHistory({}, 0);
+  std::stable_sort(r.roots.begin(), r.roots.end(), [](const Tensor &a, const Tensor &b) {
+    GradEdge x = gradEdgeOf(a), y = gradEdgeOf(b);
+    return std::make_pair(x.node->sequence, x.index) < std::make_pair(y.node->sequence, y.index);
+  });
   recorder.flush(trace::FlushReason::Exit, "return");
   return r;
 }
