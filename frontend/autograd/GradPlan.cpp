@@ -135,48 +135,64 @@ void GradPlan::compile(Variant &v) const {
     v.facts.push_back(f);
 }
 
-const GradPlan::Variant &GradPlan::variant(const std::vector<bool> &given, const std::vector<bool> &wanted,
-                                           bool higherOrder, Ints symbols) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  bool general = false;
+/// Under the lock. `general`: there is one that does not fix the sizes.
+const GradPlan::Variant *GradPlan::find(const std::vector<bool> &given, const std::vector<bool> &wanted,
+                                        bool higherOrder, Ints symbols, bool &general) const {
+  general = false;
   for (const Variant &v : variants_) {
     if (v.given != given || v.wanted != wanted || v.higherOrder != higherOrder)
       continue;
     general |= v.symbols.empty();
-    if (v.symbols.empty()
-            ? std::all_of(v.facts.begin(), v.facts.end(), [&](const Fact &f) { return holds(f, symbols); })
-            : v.symbols == symbols.vec())
-      return v;
+    bool serves = v.symbols.empty()
+                      ? std::all_of(v.facts.begin(), v.facts.end(), [&](const Fact &f) { return holds(f, symbols); })
+                      : v.symbols == symbols.vec();
+    if (serves)
+      return &v;
   }
-  Variant v;
-  v.given = given;
-  v.wanted = wanted;
-  v.higherOrder = higherOrder;
-  if (general) // its facts do not hold for these sizes
-    v.symbols = symbols.vec();
-  build(v, general ? specialize(graph_, symbols) : graph_);
-  if (!higherOrder)
-    compile(v);
-  variants_.push_back(std::move(v));
-  if (!std::all_of(variants_.back().facts.begin(), variants_.back().facts.end(),
-                   [&](const Fact &f) { return holds(f, symbols); }) &&
-      !general) {
-    // Built for other hints than these sizes.
-    Variant exact;
-    exact.given = given;
-    exact.wanted = wanted;
-    exact.higherOrder = higherOrder;
-    exact.symbols = symbols.vec();
-    build(exact, specialize(graph_, symbols));
+  return nullptr;
+}
+
+const GradPlan::Variant &GradPlan::variant(const std::vector<bool> &given, const std::vector<bool> &wanted,
+                                           bool higherOrder, Ints symbols) {
+  bool general;
+  {
+    std::lock_guard<ForkMutex> lock(mutex_);
+    if (const Variant *v = find(given, wanted, higherOrder, symbols, general))
+      return *v;
+  }
+  ForkGate gate; // before the lock: a fork closes gates first
+  std::lock_guard<ForkMutex> lock(mutex_);
+  // First for all sizes, then, if its facts do not hold for these, for these alone.
+  for (;;) {
+    if (const Variant *v = find(given, wanted, higherOrder, symbols, general))
+      return *v;
+    Variant v;
+    v.given = given;
+    v.wanted = wanted;
+    v.higherOrder = higherOrder;
+    if (general)
+      v.symbols = symbols.vec();
+    build(v, general ? specialize(graph_, symbols) : graph_);
     if (!higherOrder)
-      compile(exact);
-    variants_.push_back(std::move(exact));
+      compile(v);
+    variants_.push_back(std::move(v));
   }
-  return variants_.back();
+}
+
+bool GradPlan::readsNumber(size_t i) const {
+  // By what may be computed again, and by the rules, which read numbers of the calls themselves.
+  for (const GraphNode &n : graph_.nodes)
+    for (const Arg<GVal> &a : n.args.args()) {
+      bool reads = (a.tag == ArgTag::Num || a.tag == ArgTag::Rng) && numberIndex(a.num) == static_cast<int64_t>(i);
+      reads |= a.tag == ArgTag::Rng && a.dim.value() == static_cast<int64_t>(i);
+      if (reads && (n.op->has(kDifferentiable) || mayRecompute(*n.op)))
+        return true;
+    }
+  return false;
 }
 
 std::string GradPlan::describe() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  std::lock_guard<ForkMutex> lock(mutex_);
   std::ostringstream os;
   os << "gradient: " << partition_.saved.size() << " values saved (" << partition_.savedBytes << " bytes), "
      << partition_.inputs.size() << " inputs and " << partition_.outputs.size() << " outputs read again\n";

@@ -4,6 +4,7 @@
 #include "frontend/autograd/Partition.h"
 #include "frontend/compile/Backend.h"
 #include "runtime/autograd/Autograd.h"
+#include "runtime/core/ForkSafe.h"
 #include <list>
 #include <mutex>
 
@@ -22,6 +23,8 @@ public:
   Span<const Fact> facts() const { return facts_; }
   const Partition &decisions() const { return partition_; }
   const std::string &name() const { return name_; }
+  /// Whether some backward may read number operand `i` of the forward.
+  bool readsNumber(size_t i) const;
   /// Backward programs built so far, one per line: what they read and compute.
   std::string describe() const;
 
@@ -44,6 +47,8 @@ private:
   };
   const Variant &variant(const std::vector<bool> &given, const std::vector<bool> &wanted, bool higherOrder,
                          Ints symbols);
+  const Variant *find(const std::vector<bool> &given, const std::vector<bool> &wanted, bool higherOrder, Ints symbols,
+                      bool &general) const;
   /// Values of this graph that a second differentiation goes through: outputs that the backward reads, saved values.
   int32_t keptValue(size_t k) const {
     const Partition &p = partition_;
@@ -63,7 +68,7 @@ private:
   std::vector<bool> active_; ///< values that gradients flow through
   std::vector<Fact> facts_;
   std::string name_;
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_;
   std::list<Variant> variants_;
 };
 
@@ -75,11 +80,25 @@ std::shared_ptr<GradPlan> planGradient(const Graph &forward, const trace::GradLo
 /// Why the graph can't stand for the tape; "" if planGradient() will do. Of the outputs only write-backs matter.
 std::string whyNoPlan(const Graph &forward, const trace::GradLog &log);
 
-/// Gives the results of one run of plan->forward() their histories. `inputs` are the tensors given to the run as the
-/// program has them (with their own histories), `outputs` all tensors it made (null for write-backs), `roots` the
-/// tensors that left with a history, in the order of addRoot().
-void attachGradient(const std::shared_ptr<GradPlan> &plan, Span<const Tensor> inputs, Span<const Number> numbers,
-                    Ints symbols, Span<const Tensor> outputs, Span<const Tensor> roots);
+/// One run of a plan's forward.
+struct GradRun {
+  Span<const Tensor> inputs; ///< as the program has them, with their own histories
+  Span<const Number> numbers;
+  Ints symbols;
+  Span<const Tensor> outputs; ///< all that the run made (write-backs: the inputs)
+  /// In a capture session, for copies of the node over other values: per number operand the number that the session
+  /// gave out, or the size that it is; per symbol its expression.
+  struct NumberForm {
+    Number number; ///< with ref(), or of the category of `size`
+    Dim size = 0;
+  };
+  Span<const NumberForm> numberForms;
+  Span<const Dim> symbolForms;
+  bool copyable = false;
+};
+
+/// Gives the results of a run their histories: `roots` are the tensors that leave with one, in the order of addRoot().
+void attachGradient(const std::shared_ptr<GradPlan> &plan, const GradRun &run, Span<const Tensor> roots);
 
 /// Runs a graph through the dispatcher: what it does is recorded by the tape and by an interceptor.
 std::vector<Tensor> dispatchGraph(const Graph &g, Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols);

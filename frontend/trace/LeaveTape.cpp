@@ -53,7 +53,25 @@ void Recorder::attachPlan(Span<const Tensor> roots, std::vector<Tensor> &outs, P
       if (piece_.graph.inputs[i] == value)
         inputs[i] = tensor;
   InterceptorScope outside(nullptr); // the backward of the plan is compiled by itself
-  attachGradient(piece_.plan, inputs, piece_.numbers, piece_.symbols, outs, roots);
+  GradRun run{inputs, piece_.numbers, piece_.symbols, outs, {}, {}, false};
+  std::vector<GradRun::NumberForm> forms;
+  if (observer_) {
+    run.copyable = true;
+    for (size_t i = 0; i < record.numbers.size(); ++i) {
+      const NumberSource &n = record.numbers[i];
+      GradRun::NumberForm form{n.value.hint(), n.size};
+      if (n.kind == NumberSource::Kind::Session)
+        form.number = Number::symbolic(n.value.hint(), n.ref);
+      else if (n.kind != NumberSource::Kind::Size)
+        form.size = 0;
+      bool random = n.kind == NumberSource::Kind::Seed || n.kind == NumberSource::Kind::Offset;
+      run.copyable &= !random || !piece_.plan->readsNumber(i); // no copy can know where the generator stood
+      forms.push_back(form);
+    }
+    run.numberForms = Span<const GradRun::NumberForm>(forms.data(), forms.size());
+    run.symbolForms = Span<const Dim>(record.symbols.data(), record.symbols.size());
+  }
+  attachGradient(piece_.plan, run, roots);
   if (observer_) {
     for (size_t k = piece_.plan->numOutputs(); k < outs.size(); ++k)
       record.outputs.push_back({outs[k].storageRef(), -1, 0});

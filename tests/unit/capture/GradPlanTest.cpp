@@ -44,7 +44,7 @@ struct Replay {
       for (size_t i = 0; i < plan->numOutputs(); ++i)
         if (plan->forward().outputs[i].value == r)
           result.push_back(outs[i]);
-    attachGradient(plan, in, numbers, {}, outs, result);
+    attachGradient(plan, GradRun{in, numbers, {}, outs, {}, {}, false}, result);
     return result;
   }
   std::vector<Number> numbers;
