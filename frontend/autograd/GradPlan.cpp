@@ -179,18 +179,6 @@ const GradPlan::Variant &GradPlan::variant(const std::vector<bool> &given, const
   }
 }
 
-bool GradPlan::readsNumber(size_t i) const {
-  // By what may be computed again, and by the rules, which read numbers of the calls themselves.
-  for (const GraphNode &n : graph_.nodes)
-    for (const Arg<GVal> &a : n.args.args()) {
-      bool reads = (a.tag == ArgTag::Num || a.tag == ArgTag::Rng) && numberIndex(a.num) == static_cast<int64_t>(i);
-      reads |= a.tag == ArgTag::Rng && a.dim.value() == static_cast<int64_t>(i);
-      if (reads && (n.op->has(kDifferentiable) || mayRecompute(*n.op)))
-        return true;
-    }
-  return false;
-}
-
 std::string GradPlan::describe() const {
   std::lock_guard<ForkMutex> lock(mutex_);
   std::ostringstream os;

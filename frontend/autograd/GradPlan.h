@@ -23,8 +23,6 @@ public:
   Span<const Fact> facts() const { return facts_; }
   const Partition &decisions() const { return partition_; }
   const std::string &name() const { return name_; }
-  /// Whether some backward may read number operand `i` of the forward.
-  bool readsNumber(size_t i) const;
   /// Backward programs built so far, one per line: what they read and compute.
   std::string describe() const;
 

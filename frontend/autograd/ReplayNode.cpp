@@ -93,6 +93,9 @@ public:
     raw->numbers_ = numbers_;
     raw->symbols_ = symbols_;
     raw->checks_ = checks_;
+    raw->numberForms_ = numberForms_;
+    raw->symbolForms_ = symbolForms_;
+    raw->copyable_ = copyable_;
     size_t at = 0, number = 0, dim = 0;
     for (const NodeParts::Saved &s : kept_) {
       raw->kept_.push_back({v.tensors[at], v.versions[at], s.leaf});

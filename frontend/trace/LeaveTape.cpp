@@ -20,6 +20,9 @@ std::vector<Tensor> Recorder::leaveTape() {
       o.writeBack = s->writeTo;
       graph_.outputs.push_back(std::move(o));
     }
+  // What a session repeats can't know where a generator will stand: masks are saved, by the tape.
+  bool random = observer_ && std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
+                                         [](const GraphNode &n) { return n.op->has(kRandom); });
   piece_.gradients = gradLogger_->take();
   for (int32_t v : piece_.gradients.roots) {
     GraphOutput o;
@@ -29,14 +32,11 @@ std::vector<Tensor> Recorder::leaveTape() {
   }
   std::swap(piece_.graph, graph_);
   piece_.sharedInput.assign(piece_.graph.inputs.size(), false);
-  bool planned = canPlan && canPlan(piece_);
+  bool planned = !random && canPlan && canPlan(piece_);
   std::swap(piece_.graph, graph_);
   graph_.outputs.clear();
   tapeEnd_ = planned ? TapeEnd::Planned : TapeEnd::Kept;
   if (!planned) {
-    if (observer_)
-      observer_->notReplayable(piece_.gradients.unsupported.empty() ? "its results have gradient histories"
-                                                                    : piece_.gradients.unsupported);
     piece_.gradients = GradLog();
     return {};
   }
@@ -55,29 +55,34 @@ void Recorder::attachPlan(Span<const Tensor> roots, std::vector<Tensor> &outs, P
   InterceptorScope outside(nullptr); // the backward of the plan is compiled by itself
   GradRun run{inputs, piece_.numbers, piece_.symbols, outs, {}, {}, false};
   std::vector<GradRun::NumberForm> forms;
+  if (symbolic_) { // what a session repeats has other sizes
+    const Partition &p = piece_.plan->decisions();
+    auto describe = [&](size_t k, int32_t value) {
+      TensorMeta m = piece_.symbolic.values[value];
+      m.strides = savedStrides(m);
+      m.offset = 0;
+      attach(outs[k], m);
+    };
+    for (int32_t k : p.outputs)
+      describe(static_cast<size_t>(k), piece_.symbolic.outputs[k].value);
+    for (size_t k = 0; k < p.saved.size(); ++k)
+      describe(piece_.plan->numOutputs() + k, p.saved[k]);
+  }
   if (observer_) {
-    run.copyable = true;
-    for (size_t i = 0; i < record.numbers.size(); ++i) {
-      const NumberSource &n = record.numbers[i];
-      GradRun::NumberForm form{n.value.hint(), n.size};
+    for (const NumberSource &n : record.numbers) {
+      Number number = n.value.hint();
       if (n.kind == NumberSource::Kind::Session)
-        form.number = Number::symbolic(n.value.hint(), n.ref);
-      else if (n.kind != NumberSource::Kind::Size)
-        form.size = 0;
-      bool random = n.kind == NumberSource::Kind::Seed || n.kind == NumberSource::Kind::Offset;
-      run.copyable &= !random || !piece_.plan->readsNumber(i); // no copy can know where the generator stood
-      forms.push_back(form);
+        number = Number::symbolic(number, n.ref);
+      forms.push_back({number, n.kind == NumberSource::Kind::Size ? n.size : Dim(0)});
     }
+    run.copyable = true;
     run.numberForms = Span<const GradRun::NumberForm>(forms.data(), forms.size());
     run.symbolForms = Span<const Dim>(record.symbols.data(), record.symbols.size());
   }
   attachGradient(piece_.plan, run, roots);
-  if (observer_) {
+  if (observer_)
     for (size_t k = piece_.plan->numOutputs(); k < outs.size(); ++k)
       record.outputs.push_back({outs[k].storageRef(), -1, 0});
-    record.gradient = piece_.plan;
-    record.roots = roots.vec();
-  }
   piece_.plan = nullptr;
   piece_.gradients = GradLog();
 }

@@ -8,10 +8,6 @@
 #include <string>
 #include <vector>
 
-namespace dlc {
-class GradPlan;
-}
-
 namespace dlc::trace {
 
 /// A piece that can be run again: its compiled graph, or its nodes for the interpreter.
@@ -68,11 +64,6 @@ struct PieceRecord {
   /// went to the FactSink of the thread when the ops were recorded: a session with symbols installs one.
   std::vector<Fact> facts;
   std::vector<PieceOutput> outputs;
-  /// If tensors leave the call with a gradient history: how to give it to the results of a later run (attachGradient,
-  /// with all inputs, numbers and outputs of the run), and those tensors in the order of the plan's roots. The last
-  /// outputs are what the plan saves.
-  std::shared_ptr<GradPlan> gradient;
-  std::vector<Tensor> roots;
 };
 
 /// Installed on a recorder for one call. All methods are called on the recording thread.

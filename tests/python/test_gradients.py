@@ -47,7 +47,26 @@ def mlp_inputs(k):
 
 
 def test_eager_loss():
+    before = dlc.compile_stats()["replays"]
     compare(mlp, mlp_inputs, gradients)
+    assert dlc.compile_stats()["replays"] > before
+
+
+def test_replayed_numbers_and_sizes():
+    def f(x, w, scale):
+        return ((x @ w) * scale).sigmoid() / x.shape[0]
+
+    compiled = dlc.compile(f)
+    before = dlc.compile_stats()["replays"]
+    for k, n in enumerate((3, 7, 5, 7, 9, 4, 3, 8)):
+        inputs = (leaf(n, 4, seed=k), leaf(4, 6, seed=1))
+        again = tuple(x.detach().clone().requires_grad_() for x in inputs)
+        scale = 0.5 + k
+        f(*inputs, scale).square().sum().backward()
+        compiled(*again, scale).square().sum().backward()
+        for x, y in zip(inputs, again):
+            same(y.grad, x.grad)
+    assert dlc.compile_stats()["replays"] > before
 
 
 def test_attention_and_norm():

@@ -96,8 +96,13 @@ template <class F> void sameGradients(Taped &c, F f, Tensors (*make)(int64_t), i
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(got[i].defined(), want[i].defined());
-    if (got[i].defined())
-      EXPECT_EQ(valuesOf(got[i]), valuesOf(want[i]));
+    if (!got[i].defined())
+      continue;
+    std::vector<float> a = valuesOf(got[i]), b = valuesOf(want[i]);
+    if (!twice)
+      EXPECT_EQ(a, b);
+    for (size_t k = 0; twice && k < b.size(); ++k) // a plan adds the parts in another order
+      EXPECT_NEAR(a[k], b[k], 1e-6f * std::abs(b[k]));
   }
 }
 
