@@ -12,11 +12,8 @@ public:
     setInputs();
     for (int32_t i : plan_->differentiable_)
       edges.push_back(gradEdgeOf(run.inputs[i]));
-    for (int32_t i : p.inputs) {
-      const Tensor &t = run.inputs[i];
-      bool leaf = t.impl()->requiresGrad && isLeaf(t);
-      kept_.push_back({leaf ? t : detach(t), t.storage().version(), leaf});
-    }
+    for (int32_t i : p.inputs)
+      kept_.push_back(held(run.inputs[i]));
     for (int32_t i : p.outputs)
       kept_.push_back({detach(run.outputs[i]), run.outputs[i].storage().version(), false});
     for (size_t k = plan_->numOutputs_; k < run.outputs.size(); ++k)
@@ -89,6 +86,7 @@ public:
   Ref<GradNode> copyWith(const NodeValues &v) const override {
     auto *raw = new ReplayGradNode(plan_);
     Ref<GradNode> copy(raw);
+    DLC_CHECK(v.tensors.size() == kept_.size() + watched_.size(), "another node's parts");
     raw->edges.assign(v.edges.begin(), v.edges.end());
     raw->numbers_ = numbers_;
     raw->symbols_ = symbols_;
@@ -102,7 +100,7 @@ public:
       ++at;
     }
     for (size_t i = 0; i < watched_.size(); ++i, ++at)
-      raw->watched_.push_back({v.tensors[at], v.versions[at], false});
+      raw->watched_.push_back({v.tensors[at], v.versions[at], watched_[i].leaf});
     if (v.numbers.empty() && v.dims.empty())
       return copy;
     for (size_t i = 0; i < numberForms_.size(); ++i) {
@@ -125,6 +123,11 @@ private:
     return c == Category::Float ? Number(static_cast<double>(n)) : Number(n);
   }
 
+  static NodeParts::Saved held(const Tensor &t) {
+    bool leaf = isLeaf(t);
+    return {leaf ? t : detach(t), t.storage().version(), leaf};
+  }
+
   /// One entry a storage.
   void watch(const Tensor &t) {
     for (size_t i = 0; i < watched_.size(); ++i)
@@ -133,7 +136,7 @@ private:
         return;
       }
     checks_.push_back(static_cast<uint32_t>(watched_.size()));
-    watched_.push_back({detach(t), t.storage().version(), false});
+    watched_.push_back(held(t));
   }
 
   /// Raises what the tape would: its saved tensors, last call first.

@@ -2,6 +2,7 @@
 #include "frontend/autograd/GradPlan.h"
 #include "frontend/compile/Cache.h"
 #include "frontend/compile/Roll.h"
+#include "runtime/core/Knobs.h"
 
 namespace dlc {
 
@@ -18,9 +19,11 @@ void CompiledFunction::planEntry(CacheEntry &entry, const trace::Piece &piece, c
   };
   try {
     plan();
-  } catch (const Error &) {
+  } catch (const Error &e) {
     if (entry.lifting.positions.empty())
       throw;
+    if (logEnabled("recompiles"))
+      logLine("recompiles", str(name_, ": sizes can't be lifted in the gradients: ", e.what()));
     // The gradients can't generalise over these sizes.
     entry.lifting = staticLifting(key.numbers);
     entry.samples = {key.numbers};

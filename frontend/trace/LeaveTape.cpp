@@ -48,6 +48,9 @@ std::vector<Tensor> Recorder::leaveTape() {
 void Recorder::attachPlan(Span<const Tensor> roots, std::vector<Tensor> &outs, PieceRecord &record) {
   DLC_CHECK(piece_.plan, "a piece with gradients ran without a plan");
   std::vector<Tensor> inputs = piece_.inputs;
+  for (size_t i = 0; observer_ && i < inputs.size(); ++i)
+    if (!record.wholeStorage[i])
+      inputs[i] = record.inputs[i];
   for (const auto &[value, tensor] : piece_.gradients.sources)
     for (size_t i = 0; i < inputs.size(); ++i)
       if (piece_.graph.inputs[i] == value)
@@ -63,8 +66,9 @@ void Recorder::attachPlan(Span<const Tensor> roots, std::vector<Tensor> &outs, P
       m.offset = 0;
       attach(outs[k], m);
     };
-    for (int32_t k : p.outputs)
-      describe(static_cast<size_t>(k), piece_.symbolic.outputs[k].value);
+    for (size_t k = 0; k < piece_.symbolic.outputs.size(); ++k)
+      if (piece_.symbolic.outputs[k].writeBack < 0)
+        describe(k, piece_.symbolic.outputs[k].value);
     for (size_t k = 0; k < p.saved.size(); ++k)
       describe(piece_.plan->numOutputs() + k, p.saved[k]);
   }
