@@ -15,11 +15,11 @@ public:
     for (int32_t i : p.inputs)
       kept_.push_back(held(run.inputs[i]));
     for (int32_t i : p.outputs)
-      kept_.push_back({detach(run.outputs[i]), run.outputs[i].storage().version(), false});
+      kept_.push_back(alias(run.outputs[i]));
     for (size_t k = plan_->numOutputs_; k < run.outputs.size(); ++k)
       kept_.push_back({run.outputs[k], run.outputs[k].storage().version(), false});
     for (const SavedCheck &c : p.checks)
-      watch(c.ofInput ? run.inputs[c.index] : run.outputs[c.index]);
+      watch(c.ofInput ? held(run.inputs[c.index]) : alias(run.outputs[c.index]));
     numberForms_ = run.numberForms.vec();
     symbolForms_ = run.symbolForms.vec();
     copyable_ = run.copyable;
@@ -123,20 +123,20 @@ private:
     return c == Category::Float ? Number(static_cast<double>(n)) : Number(n);
   }
 
+  static NodeParts::Saved alias(const Tensor &t) { return {detach(t), t.storage().version(), false}; }
   static NodeParts::Saved held(const Tensor &t) {
-    bool leaf = isLeaf(t);
-    return {leaf ? t : detach(t), t.storage().version(), leaf};
+    return isLeaf(t) ? NodeParts::Saved{t, t.storage().version(), true} : alias(t);
   }
 
   /// One entry a storage.
-  void watch(const Tensor &t) {
+  void watch(NodeParts::Saved s) {
     for (size_t i = 0; i < watched_.size(); ++i)
-      if (watched_[i].tensor.storageRef() == t.storageRef()) {
+      if (watched_[i].tensor.storageRef() == s.tensor.storageRef()) {
         checks_.push_back(static_cast<uint32_t>(i));
         return;
       }
     checks_.push_back(static_cast<uint32_t>(watched_.size()));
-    watched_.push_back(held(t));
+    watched_.push_back(std::move(s));
   }
 
   /// Raises what the tape would: its saved tensors, last call first.

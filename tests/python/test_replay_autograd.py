@@ -37,7 +37,9 @@ def check(f, make, twice=False):
     got = gradients(compiled, args, twice)
     assert dlc.compile_stats()["replays"] - before >= 1, dlc.explain(compiled)
     for a, b in zip(got, gradients(f, make(), twice)):
-        assert dlc.allclose(a, b, rtol=1e-6, atol=1e-6)
+        # Gradients of gradients are sums of large parts that a plan adds in another order.
+        scale = float(b.abs().max()) if twice else 1.0
+        assert dlc.allclose(a, b, rtol=1e-6, atol=1e-6 * max(1.0, scale))
     return compiled
 
 
