@@ -396,8 +396,7 @@ bool CompiledFunction::enqueue(const trace::Piece &piece, Skeleton key, std::sha
 /// The entry that serves the recording, compiled if there is none; null: it is being compiled in the background.
 std::shared_ptr<CacheEntry> CompiledFunction::entryFor(trace::Piece &piece, Skeleton &key,
                                                        std::vector<int64_t> &symbols, bool &hit) {
-  bool background =
-      options_.background && knobs().mode != "interpret" && backend && piece.gradients.roots.empty();
+  bool background = options_.background && knobs().mode != "interpret" && backend && piece.gradients.roots.empty();
   std::shared_ptr<CacheBucket> bucket;
   for (;;) {
     uint32_t seen = cache_->changed.now();

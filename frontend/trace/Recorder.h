@@ -30,11 +30,10 @@ struct Piece {
   /// Inputs that share their storage with another input: not to be written before everything has been read.
   std::vector<bool> sharedInput;
   std::vector<Number> numbers;
-  GradLog gradients;           ///< if asked for with logGradients()
   GradLog gradients; ///< of a call that ends, if asked for with logGradients() and its results are to have plans
   std::shared_ptr<GradPlan> plan; ///< with roots in `gradients` the runner runs this plan's forward
   std::vector<int64_t> symbols;   ///< of the plan, filled in by the runner
-  std::vector<DimMarks> marks; ///< one an input if anybody asks for marks, else none
+  std::vector<DimMarks> marks;    ///< one an input if anybody asks for marks, else none
   /// Null unless somebody observes; the runner fills in code, symbols and facts.
   PieceRecord *record = nullptr;
   /// Observed with symbols: the graph as it was recorded, while `graph` has the sizes of this recording; else empty.

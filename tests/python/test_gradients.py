@@ -1,10 +1,9 @@
 """Gradients across the border of compiled functions: compiled forward, eager loss and backward."""
 
-import numpy as np
-import pytest
-
 import dlc
 import dlc.nn.functional as F
+import numpy as np
+import pytest
 from dlc import nn
 
 CALLS = 4  # traced, captured, replayed
@@ -83,7 +82,10 @@ def test_other_sizes():
 
     compiled = dlc.compile(f)
     for n in (3, 7, 2, 9, 1, 5):
-        want, got = gradients(f, (leaf(n, 4), leaf(4, 6, seed=1))), gradients(compiled, (leaf(n, 4), leaf(4, 6, seed=1)))
+        want, got = (
+            gradients(f, (leaf(n, 4), leaf(4, 6, seed=1))),
+            gradients(compiled, (leaf(n, 4), leaf(4, 6, seed=1))),
+        )
         for g, w in zip(got, want):
             same(g, w)
 

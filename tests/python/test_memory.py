@@ -1,10 +1,9 @@
 """Memory of compiled training steps, by the allocator's counters."""
 
-import numpy as np
-import pytest
-
 import dlc
 import dlc.nn.functional as F
+import numpy as np
+import pytest
 from dlc import nn
 
 LAYERS, WIDTH, ROWS = 5, 128, 1024
