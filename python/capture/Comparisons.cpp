@@ -145,7 +145,7 @@ bool inIterable(Session &s, PyObject *o, PyObject *iterable) {
 bool inSet(Session &s, PyObject *o, PyObject *set) {
   checkKey(s, o);
   s.readAll(set);
-  Obj key = isSymbolic(o) ? s.concretize(o) : Obj::borrow(o);
+  Obj key = concretizeDeep(s, o, true);
   int found = PySequence_Contains(set, key.get());
   if (found < 0)
     throw PythonError{};
@@ -165,7 +165,7 @@ bool contains(Session &s, PyObject *o, PyObject *container) {
     return inSet(s, o, container);
   if (isDictLike(container) && !specialMethod(s, container, DLC_NAME("__contains__"))) {
     checkKey(s, o);
-    Obj key = isSymbolic(o) ? s.concretize(o) : Obj::borrow(o);
+    Obj key = concretizeDeep(s, o, true);
     return static_cast<bool>(dictValue(s, container, key.get()));
   }
   if (Obj method = PyType_Check(container) ? Obj() : specialMethod(s, container, DLC_NAME("__contains__"))) {
@@ -183,7 +183,7 @@ bool contains(Session &s, PyObject *o, PyObject *container) {
       checkKey(s, o);
     if (PyRange_Check(container))
       readNumbers(s, container);
-    Obj plain = isSymbolic(o) ? s.concretize(o) : Obj::borrow(o);
+    Obj plain = concretizeDeep(s, o, true);
     int found = PySequence_Contains(container, plain.get());
     if (found < 0)
       throw PythonError{};

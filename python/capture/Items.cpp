@@ -253,6 +253,11 @@ void setTensorItem(Session &s, PyObject *o, PyObject *key, PyObject *value) {
   check(PyObject_SetItem(o, key, value));
 }
 
+/// A tuple that goes to something from outside can't be made plain in place at the end: its numbers become constants.
+Obj storableIn(Session &s, PyObject *o, PyObject *value) {
+  return value && PyTuple_Check(value) && s.isKnown(o) ? concretizeDeep(s, value, true) : Obj::borrow(value);
+}
+
 /// The store as an effect: of what the C base does, as the class's own __setitem__ was entered already if there is one.
 void storeEffect(Session &s, PyObject *o, PyTypeObject *base, PyObject *key, PyObject *value) {
   PyObject *name = value ? DLC_NAME("__setitem__") : DLC_NAME("__delitem__");
@@ -265,7 +270,9 @@ void storeEffect(Session &s, PyObject *o, PyTypeObject *base, PyObject *key, PyO
   s.effectCall(_PyType_Lookup(base, name), args, value ? 3 : 2, nullptr);
 }
 
-void setListItem(Session &s, PyObject *o, PyObject *rawKey, PyObject *value) {
+void setListItem(Session &s, PyObject *o, PyObject *rawKey, PyObject *rawValue) {
+  Obj storable = storableIn(s, o, rawValue);
+  PyObject *value = storable.get();
   Obj key = plainKey(s, rawKey);
   bool known = s.isKnown(o), integer = integerKey(s, key);
   Obj stored = value ? (known ? plainNumber(value) : Obj::borrow(value)) : Obj();
@@ -291,7 +298,9 @@ void setListItem(Session &s, PyObject *o, PyObject *rawKey, PyObject *value) {
                value ? 3 : 2, nullptr);
 }
 
-void setDictItem(Session &s, PyObject *o, PyObject *rawKey, PyObject *value) {
+void setDictItem(Session &s, PyObject *o, PyObject *rawKey, PyObject *rawValue) {
+  Obj storable = storableIn(s, o, rawValue);
+  PyObject *value = storable.get();
   Obj key = plainKey(s, rawKey);
   checkKey(s, key.get());
   bool known = s.isKnown(o);

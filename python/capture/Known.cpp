@@ -52,8 +52,11 @@ Obj change(Session &s, const CCall &c, bool consumes, bool reads) {
   if (!c.self)
     return c.plain();
   bool known = s.isKnown(c.self);
-  if ((PyAnySet_Check(c.self) || PyDict_Check(c.self)) && !consumes && c.args.n > 0)
+  if ((PyAnySet_Check(c.self) || PyDict_Check(c.self)) && !consumes && c.args.n > 0) {
     checkKey(s, c.args.v[0]);
+    list.set(0, concretizeDeep(s, c.args.v[0], true));
+    seen.set(0, Obj::borrow(list.given().v[0]));
+  }
   // What is in a set, or is left after taking, depends on the value.
   bool byValue = reads || PyAnySet_Check(c.self) || PyDict_Check(c.self);
   for (Py_ssize_t i = 0; i < c.args.total() && byValue && !consumes; ++i) {
@@ -74,6 +77,11 @@ Obj change(Session &s, const CCall &c, bool consumes, bool reads) {
   }
   if (!known)
     return c.plain(list.given());
+  for (Py_ssize_t i = 0; i < c.args.total(); ++i) // a tuple that leaves can't be made plain in place later
+    if (PyTuple_Check(list.given().v[i])) {
+      list.set(i, concretizeDeep(s, list.given().v[i], true));
+      seen.set(i, Obj::borrow(list.given().v[i]));
+    }
   if (PyDict_Check(c.self) && ownerOf(s, c.self))
     s.fail("the dictionary of an object is changed");
   // Nothing reads a deque from outside, so it need not be known what is in it.

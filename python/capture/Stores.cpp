@@ -98,7 +98,11 @@ bool isPlainSetter(PyObject *hook) {
 
 } // namespace
 
-void setPlainAttribute(Session &s, PyObject *o, PyObject *name, PyObject *value) {
+void setPlainAttribute(Session &s, PyObject *o, PyObject *name, PyObject *rawValue) {
+  // A tuple that goes to something from outside can't be made plain in place at the end.
+  Obj storable =
+      rawValue && PyTuple_Check(rawValue) && s.isKnown(o) ? concretizeDeep(s, rawValue, true) : Obj::borrow(rawValue);
+  PyObject *value = storable.get();
   PyTypeObject *type = Py_TYPE(o);
   Obj found = Obj::borrow(_PyType_Lookup(type, name));
   if (found && Py_TYPE(found.get())->tp_descr_set)

@@ -1161,6 +1161,21 @@ def numbers_that_vary_in_closures():
     return f, [(vec(),), call] * 6, lambda: [k if isinstance(k, dlc.Tensor) else k(vec()) for k in kept]
 
 
+@case(0)
+def keys_made_of_numbers_that_vary():
+    cache = {}
+    seen = []
+
+    def f(x, i):
+        k = (i % 2, "a")
+        if k not in cache:
+            cache[k] = x * i
+        seen.append((i % 2, "b"))
+        return cache[k] + 1, (i % 2, "b") in seen[:1], i % 2 in {0}
+
+    return f, [(vec(), i) for i in range(8)], lambda: (sorted(cache), seen, [type(s[0]) for s in seen])
+
+
 def outcome(f, call):
     try:
         return plain(f(*call))
