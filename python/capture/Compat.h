@@ -1,5 +1,5 @@
 // What differs between versions of CPython, for the replay tier: dictionary and type versions, instance attributes
-// without making dictionaries, trace functions. Needs the GIL.
+// without making dictionaries. Needs the GIL.
 #pragma once
 #include "python/binding/Binding.h"
 
@@ -75,8 +75,5 @@ public:
 private:
   int was_;
 };
-
-/// Whether a trace function is set for this thread.
-inline bool traced() { return PyThreadState_Get()->c_tracefunc != nullptr; }
 
 } // namespace dlc::py::compat

@@ -7,8 +7,6 @@
 
 namespace dlc::py {
 
-bool isTraced() { return compat::traced(); }
-
 namespace replay {
 namespace {
 

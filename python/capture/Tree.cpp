@@ -136,6 +136,26 @@ void setArguments(Frame &f, PyObject *callee, PyObject *const *args, Py_ssize_t 
 
 bool isGuard(Do op) { return (op >= Do::IsType && op <= Do::NumIs) || op == Do::DictGet || op == Do::AttrGet; }
 
+/// Drops the least recently used program but for the first, which is new.
+void dropOldest(std::vector<std::shared_ptr<replay::Program>> &all) {
+  size_t oldest = 1;
+  for (size_t k = 2; k < all.size(); ++k)
+    if (all[k]->lastUsed < all[oldest]->lastUsed)
+      oldest = k;
+  all.erase(all.begin() + static_cast<std::ptrdiff_t>(oldest));
+}
+
+std::string mostOften(const std::map<std::string, int64_t> &failures) {
+  std::string most = "no single source";
+  int64_t count = 0;
+  for (const auto &[source, n] : failures)
+    if (n > count) {
+      count = n;
+      most = source;
+    }
+  return most;
+}
+
 /// Calls f(node, depth in the tree) for all nodes.
 template <class F> void forEachNode(const Node &n, int depth, F &&f) {
   f(n, depth);
@@ -246,19 +266,9 @@ void Tree::insert(Path path) {
       if (!sameBody(*p)) // the new one knows better
         all.push_back(p);
   if (all.size() > kMaxPaths) {
-    size_t oldest = 1;
-    for (size_t k = 2; k < all.size(); ++k)
-      if (all[k]->lastUsed < all[oldest]->lastUsed)
-        oldest = k;
-    all.erase(all.begin() + static_cast<std::ptrdiff_t>(oldest));
+    dropOldest(all);
     if (!std::exchange(st.saidLimit, true)) {
-      std::string most = "no single source";
-      int64_t count = 0;
-      for (const auto &[source, n] : st.failures)
-        if (n > count) {
-          count = n;
-          most = source;
-        }
+      std::string most = mostOften(st.failures);
       if (onLimit)
         onLimit(most);
       else

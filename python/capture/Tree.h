@@ -62,7 +62,4 @@ private:
   std::unique_ptr<State> state_;
 };
 
-/// True while a debugger or coverage tool traces this thread: breakpoints must be hit, so nothing is replayed.
-bool isTraced();
-
 } // namespace dlc::py
