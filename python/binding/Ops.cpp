@@ -1,5 +1,6 @@
 // Binds the generated table: functions, methods, in-place forms and operators, each a thunk of one call.
 #include "python/binding/Parser.h"
+#include "runtime/core/Symbolic.h"
 #include <cstring>
 #include <structseq.h>
 #include <unordered_set>
@@ -117,7 +118,15 @@ void runOp(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &
   if (!currentInterceptor() && workOf(op, args) >= kReleaseGilFrom) {
     ReleaseGil release;
     dispatch(op, args, outs, form);
-  } else {
+    return;
+  }
+  try {
+    dispatch(op, args, outs, form);
+  } catch (const Error &) {
+    if (form != CallForm::Functional || !symbolicHost())
+      throw;
+    SymbolicScope plain(nullptr); // the same error again, about the sizes at hand and not about symbols
+    outs.clear();
     dispatch(op, args, outs, form);
   }
 }
