@@ -1,12 +1,14 @@
 // The end of a recorded call whose results have gradient histories: a plan of the whole graph takes the place of the
 // tape, before the piece runs, so that what only the tape holds is neither computed for it nor kept.
 #include "frontend/autograd/GradPlan.h"
+#include "runtime/core/Symbolic.h"
 #include "frontend/trace/Recorder.h"
 
 namespace dlc::trace {
 
 /// The tensors that get a plan's history; none if the tape stays.
 std::vector<Tensor> Recorder::leaveTape() {
+  HintScope own; // what leaves is described by the recording, whose sizes are expressions
   std::vector<Tensor> roots = gradLogger_->leave();
   if (roots.empty()) {
     tapeEnd_ = TapeEnd::None;

@@ -81,7 +81,12 @@ void Session::attachTape() {
   i.op = Do::Tape;
   i.data = effect;
   i.loc = markLoc();
-  // Before all effects that may show a result to others.
+  // Before all effects that may show a result to others: what is made comes first, unless it holds what an effect gave.
+  auto isEffect = [](const Instr &e) { return e.op >= Do::Call; };
+  bool given = std::any_of(s_->commit.begin(), s_->commit.end(),
+                           [&](const Instr &e) { return isEffect(e) && e.dst != kNoReg; });
+  if (!given)
+    std::stable_partition(s_->commit.begin(), s_->commit.end(), [&](const Instr &e) { return !isEffect(e); });
   size_t at = 0;
   for (size_t k = 0; k < s_->commit.size(); ++k)
     if (std::find(effect->results.begin(), effect->results.end(), s_->commit[k].dst) != effect->results.end())

@@ -110,7 +110,6 @@ def product(x, y):
     return x @ y
 
 
-@pytest.mark.xfail(strict=True, reason="the rule of a composite names the symbols of a capture, not the sizes")
 def test_errors_after_sizes_varied_name_the_sizes():
     compiled = dlc.compile(product)
     for n in (2, 2, 2, 3, 3, 3):
