@@ -49,10 +49,10 @@ struct CompiledFunction::Cache {
   mutable ForkMutex mutex;
   ChangeSignal changed; // bumped whenever a bucket stops building
   std::unordered_multimap<uint64_t, std::shared_ptr<CacheBucket>> buckets;
-  KnownBodies bodies;                   // of loops
-  std::set<size_t> straight;            // sizes of recordings without loops worth rolling
+  KnownBodies bodies;                           // of loops
+  std::set<size_t> straight;                    // sizes of recordings without loops worth rolling
   std::unordered_map<uint64_t, bool> plannable; // by what canPlan() looked at
-  std::atomic<int> ready{0}, queued{0}; // entries that exist; compilations that wait for the background thread
+  std::atomic<int> ready{0}, queued{0};         // entries that exist; compilations that wait for the background thread
 
   std::shared_ptr<CacheBucket> bucket(const Skeleton &key) {
     auto range = buckets.equal_range(key.hash);

@@ -5,8 +5,8 @@
 #include "frontend/import/Install.h"
 #include "python/binding/Internal.h"
 #include "python/capture/Dispatch.h"
-#include "python/capture/Hooks.h"
-#include "python/capture/Numbers.h"
+#include "python/capture/hooks/Hooks.h"
+#include "python/capture/session/Numbers.h"
 #include "runtime/core/ForkSafe.h"
 #include <frameobject.h>
 #include <structmember.h>

@@ -1,6 +1,6 @@
 // Conversions of plain Python values, reading the arguments of hand-written functions, and errors.
 #include "python/binding/Binding.h"
-#include "python/capture/Numbers.h"
+#include "python/capture/session/Numbers.h"
 #include "runtime/core/ThreadPool.h"
 #include <algorithm>
 #include <cstring>

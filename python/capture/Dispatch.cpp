@@ -1,8 +1,8 @@
 // The three ways of a call: replay, capture, trace.
 #include "python/capture/Dispatch.h"
-#include "python/capture/Audit.h"
-#include "python/capture/Hooks.h"
-#include "python/capture/Session.h"
+#include "python/capture/program/Audit.h"
+#include "python/capture/hooks/Hooks.h"
+#include "python/capture/session/Session.h"
 #include "runtime/core/Knobs.h"
 
 namespace dlc::py {

@@ -1,7 +1,7 @@
 // A call of a compiled function: replay a program that fits, else run Python and perhaps learn a program from it.
 #pragma once
 #include "frontend/compile/Compile.h"
-#include "python/capture/Tree.h"
+#include "python/capture/program/Tree.h"
 #include <set>
 
 namespace dlc::py {

@@ -276,11 +276,7 @@ TEST(GradPlan, FrozenAndUndefined) {
 
 TEST(GradPlan, UnsupportedSaysWhy) {
   auto why = [](const Program &program, const Tensors &inputs) { return errorOf([&] { Replay(program, inputs); }); };
-  EXPECT_NE(why(
-                [](const Tensors &in) {
-                  return Tensors{transpose(in[0], 0, 1), in[0] * 2};
-                },
-                {leaf({2, 3})})
+  EXPECT_NE(why([](const Tensors &in) { return Tensors{transpose(in[0], 0, 1), in[0] * 2}; }, {leaf({2, 3})})
                 .find("view of an"),
             std::string::npos);
   EXPECT_NE(why(

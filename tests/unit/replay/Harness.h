@@ -1,6 +1,6 @@
 // An embedded interpreter and short ways to write replay programs.
 #pragma once
-#include "python/capture/Tree.h"
+#include "python/capture/program/Tree.h"
 #include "runtime/op/Functional.h"
 #include <functional>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // Running pieces and ending calls: what a piece wrote is put back when a later guard fails, random numbers are taken
 // only by calls that succeed, effects happen in order and stop where one raises.
-#include "python/capture/Audit.h"
-#include "python/capture/Compat.h"
+#include "python/capture/program/Audit.h"
+#include "python/capture/program/Compat.h"
 #include "tests/unit/replay/Harness.h"
 #include <thread>
 
