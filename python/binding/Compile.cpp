@@ -49,6 +49,14 @@ bool isOurs(PyCodeObject *code) {
 uint32_t mark() {
   if (!PyGILState_Check())
     return 0;
+  // Frame objects made here may not start a collection: a __del__ would run in the middle of recording an op.
+  struct NoCollection {
+    int was = PyGC_Disable();
+    ~NoCollection() {
+      if (was)
+        PyGC_Enable();
+    }
+  } noCollection;
   auto *frame = PyEval_GetFrame();
   Py_XINCREF(frame);
   while (frame) {

@@ -220,6 +220,8 @@ PyObject *audited(ReplayCache &cache, const Ref<CompiledFunction> &compiled, PyO
 PyObject *callCompiledFunction(ReplayCache &cache, const Ref<CompiledFunction> &compiled, PyObject *function,
                                PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   return guarded([&]() -> PyObject * {
+    if (Session *session = Session::current())
+      session->fail("a compiled function is called by code that is not followed");
     cache.forgetStale();
     if (currentInterceptor() || watched() || !knobs().replay || knobs().mode == "eager" || isCompilingDisabled() ||
         compiled->lacksCode())

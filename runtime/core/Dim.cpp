@@ -132,10 +132,18 @@ bool divideExactly(const Poly &p, const Poly &divisor, Poly &out) {
 }
 
 int64_t pyFloorDiv(int64_t a, int64_t b) {
+  if (b == -1) { // the machine's division traps on the smallest number
+    int64_t negated;
+    DLC_REQUIRE(!__builtin_sub_overflow(int64_t(0), a, &negated), Overflow,
+                "a size expression leaves 64 bits\nuse smaller numbers");
+    return negated;
+  }
   int64_t q = a / b;
   return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
 }
 int64_t pyMod(int64_t a, int64_t b) {
+  if (b == -1)
+    return 0;
   int64_t r = a % b;
   return (r != 0 && ((r < 0) != (b < 0))) ? r + b : r;
 }

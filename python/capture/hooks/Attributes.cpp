@@ -313,7 +313,7 @@ Obj enumAttribute(Session &s, PyObject *o, PyObject *name) {
 
 Obj typeAttribute(Session &s, PyObject *o, PyObject *name) {
   PyTypeObject *type = asType(o), *meta = Py_TYPE(o);
-  Obj metaFound = Obj::borrow(_PyType_Lookup(meta, name));
+  Obj metaFound = Obj::borrow(lookUp(s, meta, name));
   if (metaFound && Py_TYPE(metaFound.get())->tp_descr_set && Py_TYPE(metaFound.get())->tp_descr_get) {
     if (std::strcmp(textOf(name), "__dict__") == 0)
       s.fail("the dictionary of a class is looked at");

@@ -221,6 +221,8 @@ Obj callType(Session &s, PyTypeObject *type, Given args) {
     s.constant(asObject(of));
     return Obj::borrow(asObject(of));
   }
+  if (type == &_PyWeakref_RefType && args.n > 1 && args.v[1] != Py_None)
+    s.fail("a weak reference with a callback is made");
   if (Handler handler = knownHandler(asObject(type)))
     return handler(s, {asObject(type), nullptr, args, false});
   if (std::strncmp(type->tp_name, "numpy.", 6) == 0 && !(type->tp_flags & Py_TPFLAGS_HEAPTYPE))
@@ -232,6 +234,8 @@ Obj callType(Session &s, PyTypeObject *type, Given args) {
     notKnown(s, type->tp_name);
     return callConverted(asObject(type), args);
   }
+  if (lookUp(s, type, DLC_NAME("__del__")))
+    s.fail(str("an object of type ", type->tp_name, " is made, whose __del__ runs when it dies"));
   Obj instance = makeInstance(s, type, args);
   if (PyObject_TypeCheck(instance.get(), type))
     initInstance(s, instance.get(), args);

@@ -222,13 +222,34 @@ Obj plainCompare(int op, PyObject *a, PyObject *b) {
   return boolean((found != 0) == (op == kIn));
 }
 
+/// Numbers and texts are guarded by value, so whether two of them are one object is not known in another call.
+void checkIdentity(Session &s, PyObject *a, PyObject *b) {
+  auto valued = [](PyObject *o) {
+    int overflow;
+    long v = PyLong_CheckExact(o) ? PyLong_AsLongAndOverflow(o, &overflow) : 0;
+    bool small = PyLong_CheckExact(o) && !overflow && v >= -5 && v <= 256; // CPython keeps one of each
+    return Session::isScalar(o) && !small && o != Py_None && !PyBool_Check(o) && o != Py_Ellipsis &&
+           o != Py_NotImplemented;
+  };
+  if (Py_TYPE(a) != Py_TYPE(b) || !valued(a) || !valued(b))
+    return;
+  // One object that was read once is itself; objects of different values are different ones.
+  bool nan = PyFloat_CheckExact(a) && PyFloat_AS_DOUBLE(a) != PyFloat_AS_DOUBLE(a);
+  if (a == b ? s.timesRead(a) > 1 : nan || PyObject_RichCompareBool(a, b, Py_EQ) == 1)
+    s.fail(str("the identity of two objects of type ", Py_TYPE(a)->tp_name, " decides what it does"));
+}
+
 Obj compare(Session &s, int op, PyObject *a, PyObject *b) {
   if (op == kIs || op == kIsNot) {
     bool same = a == b;
-    if (isSymbolic(a) || isSymbolic(b))
-      same = isNumber(a) && isNumber(b) && s.concretize(a).get() == s.concretize(b).get();
-    else if (!s.failed())
+    if (!same && (isSymbolic(a) || isSymbolic(b))) {
+      Obj x = s.concretize(a), y = s.concretize(b);
+      same = x.get() == y.get(); // small ints are one object, others are told apart by identity
+      checkIdentity(s, x.get(), y.get());
+    } else if (!isSymbolic(a) && !s.failed()) {
+      checkIdentity(s, a, b);
       same = sameObject(s, a, b);
+    }
     return boolean(same == (op == kIs));
   }
   if (s.failed())

@@ -429,6 +429,8 @@ Obj plainly(PyObject *o, std::unordered_set<PyObject *> &seen, bool objects = tr
 } // namespace
 
 Obj Session::beforeExit(PyObject *result) {
+  if (!failed_ && modeWord() != s_->mode)
+    fail("the gradient mode or the default dtype is another one when the call ends");
   if (!failed_) {
     Emitter emit(*this, *s_, s_->commit, s_->made);
     for (Effect &e : s_->effects) {

@@ -103,6 +103,8 @@ Obj plainNumber(PyObject *o) {
 void initNumbers(PyObject *module) {
   symbolicIntType = derive(intSpec, PyLong_Type);
   symbolicFloatType = derive(floatSpec, PyFloat_Type);
+  symbolicIntType->tp_name = "int"; // messages speak of what they stand for
+  symbolicFloatType->tp_name = "float";
   if (PyModule_AddObjectRef(module, "_SymbolicInt", reinterpret_cast<PyObject *>(symbolicIntType)) < 0 ||
       PyModule_AddObjectRef(module, "_SymbolicFloat", reinterpret_cast<PyObject *>(symbolicFloatType)) < 0)
     throw PythonError{};

@@ -7,6 +7,7 @@ namespace {
 
 thread_local Session *active = nullptr;
 constexpr Py_ssize_t kMaxItems = 1000;
+constexpr size_t kMaxDepth = 100;
 
 bool isExactContainer(PyObject *o) {
   return PyList_Check(o) || PyTuple_Check(o) || PyDict_Check(o) || PyAnySet_Check(o);
@@ -59,7 +60,7 @@ Session::Session(PyObject *callee, Py_ssize_t nargs, PyObject *kwnames, const st
   active = this;
   Instr mode;
   mode.op = Do::Mode;
-  mode.imm = modeWord();
+  mode.imm = s_->mode = modeWord();
   guard(mode);
   Instr load;
   load.op = Do::Callee;
@@ -109,6 +110,11 @@ Reg Session::regOf(PyObject *o) const {
 std::string Session::sourceOf(PyObject *o) const {
   auto it = s_->names.find(o);
   return it == s_->names.end() ? "" : it->second;
+}
+
+size_t Session::timesRead(PyObject *o) const {
+  return static_cast<size_t>(
+      std::count_if(s_->seen.begin(), s_->seen.end(), [&](const auto &entry) { return entry.second.get() == o; }));
 }
 
 void Session::know(PyObject *o, Reg reg, std::string source) {
@@ -478,19 +484,23 @@ bool Session::readDeep(PyObject *o) {
     fail(str("an object of type ", Py_TYPE(o)->tp_name, " is given to a C function"));
     return false;
   }
-  if (!readAll(o))
+  if (s_->reading.size() > kMaxDepth) {
+    fail("a container nested very deeply is read as a whole");
     return false;
+  }
+  if (!s_->reading.insert(o).second) // contains itself
+    return !failed_;
+  bool ok = readAll(o);
   if (PyDict_Check(o)) {
     PyObject *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);)
-      if (!readDeep(key) || !readDeep(value))
-        return false;
+    for (Py_ssize_t at = 0; ok && PyDict_Next(o, &at, &key, &value);)
+      ok = readDeep(key) && readDeep(value);
   } else if (!PyAnySet_Check(o)) {
-    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k)
-      if (!readDeep(PySequence_Fast_GET_ITEM(o, k)))
-        return false;
+    for (Py_ssize_t k = 0; ok && k < PySequence_Fast_GET_SIZE(o); ++k)
+      ok = readDeep(PySequence_Fast_GET_ITEM(o, k));
   }
-  return true;
+  s_->reading.erase(o);
+  return ok;
 }
 
 // --- writes

@@ -65,6 +65,8 @@ public:
   void know(PyObject *o, Reg reg, std::string source);
   /// A condition on the state at entry. Equal guards are emitted once.
   void guard(Instr instr);
+  /// From how many places of the state at entry this very object was read.
+  size_t timesRead(PyObject *o) const;
   /// Two known objects of one type are different ones, and the program depends on it.
   void requireDistinct(PyObject *a, PyObject *b);
   /// Guards that what `type` finds for `name` through its MRO is what it finds now.

@@ -76,6 +76,8 @@ struct Session::State {
   std::deque<NumberNode> numbers;
   std::vector<std::pair<Ref<Generator>, Dim>> draws;
   std::unordered_map<PyObject *, Dim> lengths; // of known containers, at entry
+  std::set<PyObject *> reading;                // containers that readDeep() is in
+  int64_t mode = 0;                            // modeWord() at entry
   bool anySymbolic = false;
 
   std::vector<Instr> commit;                // being emitted
