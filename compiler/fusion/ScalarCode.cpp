@@ -346,7 +346,15 @@ Scalar emitScalar(Operation *op, const OpInfo &info, ScalarContext &c) {
   const Entry *e = findEntry(info, boxed.args());
   DLC_CHECK(e, "no variant of the scalar code of ", info.name);
   DType result = dtypeOf(op->getResult(0));
-  DType common = result == DType::Bool ? promotedOf(op) : result, compute = computeType(common);
+  DType common = result == DType::Bool ? promotedOf(op) : result;
+  for (const Arg<Leaf> &a : boxed.args()) // a number of a higher kind than the tensors lifts what is compared
+    if (result == DType::Bool && a.tag == ArgTag::Value && !isa<RankedTensorType>(a.value->value.getType())) {
+      Type t = a.value->value.getType();
+      DType number = t.isF64() ? defaultDType() : t.isInteger(1) ? DType::Bool : DType::I64;
+      if (categoryOf(number) > categoryOf(common))
+        common = number;
+    }
+  DType compute = computeType(common);
   PrimBuilder builder{c.stage};
   Scalar operands[6];
   OperandRanges ranges(op, info);

@@ -218,7 +218,7 @@ def test_module_with_gradient():
     twin = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
     twin.load_state_dict(model.state_dict())
     c = dlc.compile(model)
-    for k in range(5):
+    for _ in range(5):
         x = dlc.randn(3, 4)
         for m, call in ((model, c), (twin, twin)):
             for p in m.parameters():
@@ -374,8 +374,7 @@ def test_containers_comprehensions_and_unpacking():
 def test_generators_and_exceptions():
     def f(x, n):
         def numbers():
-            for k in range(n):
-                yield k
+            yield from range(n)
 
         try:
             if n > 2:
@@ -446,3 +445,89 @@ def test_guards_are_listed_with_their_lines():
     c(dlc.ones(2)), c(dlc.ones(2))
     text = c.explain()
     assert "GLOBAL_SCALE" in text and "test_replay.py" in text
+
+
+def test_int_tensors_beside_float_numbers():
+    x = dlc.arange(4)
+    c = dlc.compile(lambda x, a: (x < a, x == a, x >= a, x + x))
+    for a in (0.5, 1.5, 2.0, float("nan"), -0.5, 1, True):
+        for _ in range(2):
+            assert same(c(x, a), (x < a, x == a, x >= a, x + x)), a
+
+
+def test_ints_near_the_ends_of_64_bits():
+    values = [1, 2, -(2**63) + 1, 2**63 - 1, -(2**63), 2**53 + 1, -1, 3]
+    for op in (lambda a, b: a < b, lambda a, b: a // b, lambda a, b: a / b, lambda a, b: a - b, max):
+        c = dlc.compile(lambda x, a, b, op=op: (x + 1, op(a, b)))
+        for a in values:
+            for b in values:
+                assert c(dlc.ones(1), a, b)[1] == op(a, b)
+
+
+def test_identity_of_numbers_is_not_guessed():
+    c = dlc.compile(lambda x, a, b: (x + 1, a is b, a is a))
+    one, other = 1000.5, float("1000.5")
+    for _ in range(3):
+        assert c(dlc.ones(1), one, one)[1:] == (True, True)
+        assert c(dlc.ones(1), one, other)[1:] == (False, True)
+
+
+def test_grad_mode_that_a_call_leaves():
+    def f(x, on):
+        dlc.set_grad_enabled(on)
+        return x * 2
+
+    c = dlc.compile(f)
+    try:
+        for on in (False, False, True, True, False):
+            c(dlc.ones(2), on)
+            assert dlc.is_grad_enabled() is on
+    finally:
+        dlc.set_grad_enabled(True)
+
+
+def test_finalizers_run_at_their_place():
+    log = []
+
+    class Noisy:
+        def __del__(self):
+            log.append("dropped")
+
+    def f(x):
+        a = Noisy()
+        log.append("made")
+        del a
+        log.append("after")
+        return x + 1
+
+    c = dlc.compile(f)
+    for _ in range(4):
+        c(dlc.ones(1))
+        assert log == ["made", "dropped", "after"]
+        log.clear()
+
+
+def test_containers_that_hold_themselves():
+    loop = []
+    loop.append(loop)
+    c = dlc.compile(lambda x, held: (x + 1, str(held)))
+    for _ in range(3):
+        assert c(dlc.ones(1), loop)[1] == "[[...]]"
+
+
+def test_metaclass_calls():
+    class Single(type):
+        made = {}
+
+        def __call__(cls, *args):
+            if cls not in Single.made:
+                Single.made[cls] = super().__call__(*args)
+            return Single.made[cls]
+
+    class Thing(metaclass=Single):
+        def __init__(self, n):
+            self.n = n
+
+    c = dlc.compile(lambda x: x * Thing(3).n)
+    for _ in range(4):
+        assert same(c(dlc.ones(2)), dlc.full((2,), 3.0))

@@ -229,6 +229,10 @@ Obj callType(Session &s, PyTypeObject *type, Given args) {
     return callPure(s, {asObject(type), nullptr, args, false});
   if (Py_TYPE(type)->tp_call != PyType_Type.tp_call)
     return callMetaclass(s, type, args);
+  return callPlainType(s, type, args);
+}
+
+Obj callPlainType(Session &s, PyTypeObject *type, Given args) {
   bool exception = PyType_IsSubtype(type, reinterpret_cast<PyTypeObject *>(PyExc_BaseException));
   if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) ? !exception && type != &PyBaseObject_Type : type == &PyType_Type) {
     notKnown(s, type->tp_name);

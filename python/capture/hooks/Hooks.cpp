@@ -256,8 +256,15 @@ PyObject *functionHook(PyObject *, PyObject *const *a, Py_ssize_t) {
 /// What an import bound: a module is the same in every call; other values must be what the module still has.
 Obj imported(Session &s, PyObject *value, PyObject *moduleName, PyObject *name) {
   if (PyModule_Check(value)) {
-    s.constant(value);
-    return Obj::borrow(value);
+    PyObject *modules = PyImport_GetModuleDict();
+    Obj key(PyModule_GetNameObject(value));
+    PyErr_Clear();
+    if (!key || PyDict_GetItemWithError(modules, key.get()) != value) {
+      s.fail("a module is imported in the function that sys.modules does not have under its name");
+      return Obj::borrow(value);
+    }
+    s.constant(modules);
+    return s.dictGet(modules, key.get());
   }
   Obj owner(PyUnicode_Check(moduleName) ? PyImport_GetModule(moduleName) : nullptr);
   PyErr_Clear();

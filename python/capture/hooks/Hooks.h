@@ -112,6 +112,8 @@ Obj callPlain(PyObject *f, Given args);
 Obj callConverted(PyObject *f, Given args);
 /// Calls a type as type.__call__ does.
 Obj callType(Session &s, PyTypeObject *type, Given args);
+/// As type.__call__ itself, whatever the metaclass does with calls.
+Obj callPlainType(Session &s, PyTypeObject *type, Given args);
 /// Calls a Python function through its twin.
 Obj enter(Session &s, PyObject *function, Given args);
 /// The function's default values, globals and cells become known as far as the call needs them.

@@ -325,6 +325,8 @@ Obj callSlotWrapper(Session &s, PyObject *f, Given all) {
   };
   bool object = owner.get() == asObject(&PyBaseObject_Type);
   bool container = PyList_Check(self) || PyTuple_Check(self) || PyDict_Check(self);
+  if (std::strcmp(name, "__call__") == 0 && owner.get() == asObject(&PyType_Type) && PyType_Check(self))
+    return callPlainType(s, asType(self), args); // super().__call__ of a metaclass
   if (std::strcmp(name, "__init__") == 0)
     return baseInit(s, f, owner.get(), self, args, all);
   if (is("__setattr__", 2) || is("__delattr__", 1)) {

@@ -39,7 +39,10 @@ bool intBinary(int op, const Dim &a, const Dim &b, Dim &out) {
   }
 }
 
-void guardExact(const Dim &d) { (void)(d < Dim(kExact) && Dim(-kExact) < d); }
+/// Whether a float holds the int exactly; the outcome is a fact.
+bool isExact(const Dim &d) { return d < Dim(kExact) && Dim(-kExact) < d; }
+/// So far from the ends of 64 bits that differences are exact.
+bool isModest(const Dim &d) { return d.value() < INT64_MAX / 4 && d.value() > INT64_MIN / 4; }
 
 Obj newFloat(Session &s, NumKind kind, Reg a, Reg b, double value) {
   Instr i = instr(Do::NumOp, a);
@@ -149,16 +152,14 @@ Obj symbolicBinary(Session &s, int op, PyObject *a, PyObject *b) {
   Dim x, y, r;
   bool ints = isInt(a) && isInt(b);
   bool small = (!isInt(a) || intOf(a, x)) && (!isInt(b) || intOf(b, y));
-  if (!small)
+  if (!small || !isModest(x) || !isModest(y))
     return Obj();
   if (ints && op != kDiv)
     return intBinary(op, x, y, r) ? wrapDim(r) : Obj();
   if (op > kPow || op == kMatMult)
     return Obj();
-  if (ints) {
-    guardExact(x);
-    guardExact(y);
-  }
+  if (ints && !(isExact(x) && isExact(y)))
+    return Obj();
   return floatBinary(s, op, a, b);
 }
 
@@ -191,7 +192,14 @@ Obj symbolicAbs(Session &s, PyObject *o) {
 
 bool compareNumbers(Session &s, int op, PyObject *a, PyObject *b) {
   Dim x, y;
-  if (isInt(a) && isInt(b) && intOf(a, x) && intOf(b, y)) {
+  if (isInt(a) && isInt(b) && !(intOf(a, x) && intOf(b, y) && isModest(x) && isModest(y))) {
+    Obj pa = s.concretize(a), pb = s.concretize(b);
+    int outcome = PyObject_RichCompareBool(pa.get(), pb.get(), op);
+    if (outcome < 0)
+      throw PythonError{};
+    return outcome != 0;
+  }
+  if (isInt(a) && isInt(b)) {
     switch (op) {
     case Py_LT:
       return x < y;
@@ -221,12 +229,11 @@ bool compareNumbers(Session &s, int op, PyObject *a, PyObject *b) {
     Dim d;
     if (!isInt(o))
       continue;
-    if (!intOf(o, d)) {
+    if (!intOf(o, d) || !isExact(d)) {
       s.concretize(a);
       s.concretize(b);
       return outcome != 0;
     }
-    guardExact(d);
   }
   Reg ra = numberReg(s, a), rb = numberReg(s, b);
   guardTest(s, op, ra, rb, outcome != 0);

@@ -9,7 +9,9 @@ namespace dlc::py {
 namespace {
 
 /// C objects whose text depends on their (read) content alone.
-bool hasPlainText(Session &s, PyObject *o) {
+bool hasPlainText(Session &s, PyObject *o, int depth = 0) {
+  if (depth > 50) // nested very deeply, or in itself
+    return false;
   if (Session::isScalar(o) || isSymbolic(o) || PyType_Check(o) || isDType(o) || Py_TYPE(o) == deviceType)
     return true;
   if (isNewNumpy(s, o))
@@ -19,7 +21,7 @@ bool hasPlainText(Session &s, PyObject *o) {
   if (PyExceptionInstance_Check(o)) {
     Obj args = Obj::check(PyObject_GetAttr(o, DLC_NAME("args")));
     concretizeDeep(s, args.get(), true);
-    return !s.isKnown(o) && hasPlainText(s, args.get());
+    return !s.isKnown(o) && hasPlainText(s, args.get(), depth + 1);
   }
   if (PyAnySet_CheckExact(o) && PySet_GET_SIZE(o) > 1)
     return false; // the order
@@ -33,7 +35,7 @@ bool hasPlainText(Session &s, PyObject *o) {
     if ((Py_TYPE(item)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !isDType(item) && Py_TYPE(item) != deviceType &&
         Py_TYPE(item) != sizeType && !isSymbolic(item))
       return false;
-    if (!hasPlainText(s, item))
+    if (!hasPlainText(s, item, depth + 1))
       return false;
   }
   return true;

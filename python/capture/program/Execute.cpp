@@ -275,7 +275,8 @@ bool symbolOf(const Step &s, PyObject *o, int64_t &out) {
       return false;
     int overflow;
     out = PyLong_AsLongLongAndOverflow(o, &overflow);
-    return !overflow;
+    // As a session does: far from the ends of 64 bits, so that sums and differences stay exact.
+    return !overflow && out < INT64_MAX / 4 && out > INT64_MIN / 4;
   }
   case Do::SymLength:
     out = lengthOf(o);

@@ -188,7 +188,8 @@ Obj Session::read(PyObject *value, Instr i, std::string source) {
   Dim constant;
   if (isScalar(value)) {
     bool varies = s_->varying.count(source) != 0;
-    if (varies && PyLong_CheckExact(value) && dimOf(value, constant)) {
+    bool modest = dimOf(value, constant) && constant.value() < INT64_MAX / 4 && constant.value() > INT64_MIN / 4;
+    if (varies && modest) {
       Instr sym = on(Do::SymInt, dst);
       sym.dst = s_->path.syms++;
       sym.source = source;
