@@ -531,3 +531,29 @@ def test_metaclass_calls():
     c = dlc.compile(lambda x: x * Thing(3).n)
     for _ in range(4):
         assert same(c(dlc.ones(2)), dlc.full((2,), 3.0))
+
+
+def test_functions_that_share_a_variable_or_not():
+    def pair(shared):
+        n = 0
+
+        def bump():
+            nonlocal n
+            n += 1
+
+        def read():
+            return n
+
+        if shared:
+            return bump, read
+        return bump, pair(True)[1]
+
+    def f(x, bump, read):
+        bump()
+        return x + read()
+
+    c = dlc.compile(f)
+    for shared in (True, True, False, False, True, False):
+        bump, read = pair(shared)
+        for k in range(3):
+            assert same(c(dlc.zeros(1), bump, read), dlc.full((1,), float(k + 1 if shared else 0)))

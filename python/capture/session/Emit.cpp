@@ -470,8 +470,7 @@ void Session::guardDistinct() {
   for (const Obj &changed : s_->changed)
     for (const Obj &other : s_->keep)
       if (other.get() != changed.get() && Py_TYPE(other.get()) == Py_TYPE(changed.get()) &&
-          !PyCell_Check(other.get()) && !PyModule_Check(other.get()) && !PyFunction_Check(other.get()) &&
-          isKnown(other.get()))
+          !PyModule_Check(other.get()) && !PyFunction_Check(other.get()) && isKnown(other.get()))
         requireDistinct(changed.get(), other.get());
   std::vector<std::vector<Reg>> groups;
   for (const auto &[type, regs] : s_->distinct)

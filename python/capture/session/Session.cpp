@@ -228,6 +228,8 @@ void Session::identify(PyObject *value, Reg dst, const std::string &source) {
     Instr g = on(Do::Is, dst, value);
     g.source = source;
     guard(std::move(g));
+    if (PyModule_Check(value)) // whose class can be set
+      guard(on(Do::IsType, dst, reinterpret_cast<PyObject *>(Py_TYPE(value))));
   } else if (PyFunction_Check(value)) {
     guard(on(Do::CodeIs, dst, PyFunction_GET_CODE(value)));
   } else if (isTensor(value)) {
@@ -564,12 +566,17 @@ void Session::knowCells(PyObject *function) {
     return;
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(closure); ++k) {
     PyObject *cell = PyTuple_GET_ITEM(closure, k);
-    if (s_->cells.count(cell))
-      continue;
     Instr i = on(Do::CellObject, reg);
     i.imm = k;
-    s_->cells[cell] = load(cell, std::move(i), "");
-    know(cell, s_->cells[cell], "");
+    Reg r = load(cell, std::move(i), "");
+    if (auto known = s_->cells.find(cell); known == s_->cells.end()) {
+      s_->cells[cell] = r;
+      know(cell, r, "");
+    } else if (known->second != r) { // functions that share a variable
+      Instr same = on(Do::Same, known->second);
+      same.b = r;
+      guard(std::move(same));
+    }
   }
 }
 
