@@ -6,7 +6,7 @@ import pytest
 
 from tests.fuzz.__main__ import bisect_death, fuzz, run_child
 
-PROGRAMS = {"quick": 25, "sample": 100, "full": 500}[os.environ.get("DLC_TEST_MODE", "sample")]
+PROGRAMS = {"quick": 25, "sample": 100, "full": 500}[os.environ.get("TEST_MODE", "sample")]
 
 
 def test_programs_run_alike_eager_and_compiled():

@@ -11,7 +11,7 @@ from tests.fuzz.programs.execute import Difference, check, write
 from tests.fuzz.programs.minimize import minimize, verdict
 from tests.fuzz.programs.scaffold import generate
 
-PROGRAMS = {"quick": 20, "sample": 60, "full": 600}[os.environ.get("DLC_TEST_MODE", "sample")]
+PROGRAMS = {"quick": 20, "sample": 60, "full": 600}[os.environ.get("TEST_MODE", "sample")]
 
 
 def test_programs_run_alike_eager_and_compiled():

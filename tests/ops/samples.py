@@ -10,7 +10,7 @@ import numpy as np
 import reference
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MODE = os.environ.get("DLC_TEST_MODE", "sample")
+MODE = os.environ.get("TEST_MODE", "sample")
 DTYPES = {
     "f32": (dlc.float32, np.float32), "f64": (dlc.float64, np.float64), "f16": (dlc.float16, np.float16),
     "bf16": (dlc.bfloat16, np.float32), "u8": (dlc.uint8, np.uint8), "i8": (dlc.int8, np.int8),

@@ -557,3 +557,12 @@ def test_functions_that_share_a_variable_or_not():
         bump, read = pair(shared)
         for k in range(3):
             assert same(c(dlc.zeros(1), bump, read), dlc.full((1,), float(k + 1 if shared else 0)))
+
+
+@pytest.mark.parametrize("look", [str, "{}".format, lambda held: held in held, lambda held: held.index(held)])
+def test_ways_into_a_container_that_holds_itself(look):
+    loop = [1]
+    loop.append(loop)
+    c = dlc.compile(lambda x, held: (x + 1, look(held)))
+    for _ in range(3):
+        assert c(dlc.ones(1), loop)[1] == look(loop)

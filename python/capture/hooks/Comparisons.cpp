@@ -19,6 +19,9 @@ bool isC(PyObject *o) { return !(Py_TYPE(o)->tp_flags & Py_TPFLAGS_HEAPTYPE) || 
 
 /// Builtin containers all the way down, without tensors (their comparison reads data).
 bool readComparable(Session &s, PyObject *o) {
+  Level level(s);
+  if (level.tooDeep())
+    return false;
   if (Session::isScalar(o) || isSymbolic(o) || PyType_Check(o) || isDType(o))
     return true;
   if (!isListLike(o) && !isTupleLike(o) && !PyAnySet_CheckExact(o) && !isDictLike(o)) {
@@ -117,6 +120,7 @@ Obj userCompare(Session &s, int op, PyObject *a, PyObject *b) {
 // --- in
 
 bool equalItem(Session &s, PyObject *item, PyObject *o) {
+  Level level(s);
   return item == o || truth(s, compare(s, kEq, item, o).get());
 }
 

@@ -29,6 +29,21 @@ private:
   PyObject *kwnames_;
 };
 
+/// One level of a container that a hook walks. A container may hold itself: from some depth on the session ends.
+class Level {
+public:
+  explicit Level(Session &s) : s_(s) {
+    if (++s_.nesting > 100)
+      s_.fail("containers nested very deeply, or in themselves, are read");
+  }
+  ~Level() { --s_.nesting; }
+  Level(const Level &) = delete;
+  bool tooDeep() const { return s_.nesting > 100; }
+
+private:
+  Session &s_;
+};
+
 /// An interned string that lives as long as the process.
 #define DLC_NAME(text)                                                                                                 \
   ([]() -> PyObject * {                                                                                                \

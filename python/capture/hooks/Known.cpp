@@ -194,6 +194,9 @@ void readForC(Session &s, PyObject *o) {
 }
 
 bool readPure(Session &s, PyObject *o) {
+  Level level(s);
+  if (level.tooDeep())
+    return false;
   if (isTensor(o)) {
     s.fail("the value of a tensor is read by C code");
     return false;

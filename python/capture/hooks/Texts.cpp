@@ -9,8 +9,9 @@ namespace dlc::py {
 namespace {
 
 /// C objects whose text depends on their (read) content alone.
-bool hasPlainText(Session &s, PyObject *o, int depth = 0) {
-  if (depth > 50) // nested very deeply, or in itself
+bool hasPlainText(Session &s, PyObject *o) {
+  Level level(s);
+  if (level.tooDeep())
     return false;
   if (Session::isScalar(o) || isSymbolic(o) || PyType_Check(o) || isDType(o) || Py_TYPE(o) == deviceType)
     return true;
@@ -21,7 +22,7 @@ bool hasPlainText(Session &s, PyObject *o, int depth = 0) {
   if (PyExceptionInstance_Check(o)) {
     Obj args = Obj::check(PyObject_GetAttr(o, DLC_NAME("args")));
     concretizeDeep(s, args.get(), true);
-    return !s.isKnown(o) && hasPlainText(s, args.get(), depth + 1);
+    return !s.isKnown(o) && hasPlainText(s, args.get());
   }
   if (PyAnySet_CheckExact(o) && PySet_GET_SIZE(o) > 1)
     return false; // the order
@@ -35,7 +36,7 @@ bool hasPlainText(Session &s, PyObject *o, int depth = 0) {
     if ((Py_TYPE(item)->tp_flags & Py_TPFLAGS_HEAPTYPE) && !isDType(item) && Py_TYPE(item) != deviceType &&
         Py_TYPE(item) != sizeType && !isSymbolic(item))
       return false;
-    if (!hasPlainText(s, item, depth + 1))
+    if (!hasPlainText(s, item))
       return false;
   }
   return true;

@@ -134,6 +134,8 @@ public:
   Reg cellReg(PyObject *cell) const;
   /// Set while a hook calls into C code that may call back into Python: reads there are not seen.
   int depth = 0;
+  /// How deep a hook is in containers of containers.
+  int nesting = 0;
   /// Set while a hook reads the value of a tensor that it will tell about.
   int reads = 0;
   /// Twins entered, by their function: {function, twin}.

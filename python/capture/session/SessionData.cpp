@@ -520,25 +520,34 @@ Obj Session::concretize(PyObject *o) {
   return plainNumber(o);
 }
 
-bool Session::containsSymbolic(PyObject *o) const {
+namespace {
+/// Containers may hold themselves: each is looked into once.
+bool holdsSymbolic(PyObject *o, std::set<PyObject *> &seen) {
   if (isSymbolic(o))
     return true;
-  if (!s_->anySymbolic)
+  bool container = PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o);
+  if (container && !seen.insert(o).second)
     return false;
   if (PyTuple_Check(o) || PyList_Check(o)) {
     for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k)
-      if (containsSymbolic(PySequence_Fast_GET_ITEM(o, k)))
+      if (holdsSymbolic(PySequence_Fast_GET_ITEM(o, k), seen))
         return true;
   } else if (PyDict_Check(o)) {
     PyObject *key, *value;
     for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);)
-      if (containsSymbolic(key) || containsSymbolic(value))
+      if (holdsSymbolic(key, seen) || holdsSymbolic(value, seen))
         return true;
   } else if (PySlice_Check(o)) {
     auto *slice = reinterpret_cast<PySliceObject *>(o);
-    return containsSymbolic(slice->start) || containsSymbolic(slice->stop) || containsSymbolic(slice->step);
+    return isSymbolic(slice->start) || isSymbolic(slice->stop) || isSymbolic(slice->step);
   }
   return false;
+}
+} // namespace
+
+bool Session::containsSymbolic(PyObject *o) const {
+  std::set<PyObject *> seen;
+  return isSymbolic(o) || (s_->anySymbolic && holdsSymbolic(o, seen));
 }
 
 void Session::addFacts(std::vector<Fact> facts) {
