@@ -566,3 +566,17 @@ def test_ways_into_a_container_that_holds_itself(look):
     c = dlc.compile(lambda x, held: (x + 1, look(held)))
     for _ in range(3):
         assert c(dlc.ones(1), loop)[1] == look(loop)
+
+
+def test_sizes_that_vary_are_plain_ints_in_sets_and_keys():
+    def f(x):
+        members, table = set(), {}
+        members.update([x.shape[0], 3])
+        table.update([(x.shape[0], "rows")])
+        return members, table, set(x.shape), x + 1
+
+    c = dlc.compile(f)
+    for n in (3, 3, 5, 5, 7, 3, 1):
+        members, table, shape, _ = c(dlc.ones(n, 4))
+        assert (members, table, shape) == ({n, 3}, {n: "rows"}, {n, 4})
+        assert {type(v) for v in [*members, *table, *shape]} == {int}

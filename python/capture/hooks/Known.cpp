@@ -70,7 +70,7 @@ Obj change(Session &s, const CCall &c, bool consumes, bool reads) {
     if (PyAnySet_Check(c.self) && (PyTuple_Check(items.get()) || PyList_Check(items.get())))
       for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(items.get()); ++k)
         checkKey(s, PySequence_Fast_GET_ITEM(items.get(), k));
-    if (known)
+    if (known || PyAnySet_Check(c.self) || PyDict_Check(c.self)) // of keys the value counts, also in new ones
       items = concretizeDeep(s, items.get(), true);
     list.set(i, items);
     seen.set(i, items);
