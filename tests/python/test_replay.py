@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import enum
 import gc
 import math
 import weakref
@@ -580,3 +581,25 @@ def test_sizes_that_vary_are_plain_ints_in_sets_and_keys():
         members, table, shape, _ = c(dlc.ones(n, 4))
         assert (members, table, shape) == ({n, 3}, {n: "rows"}, {n, 4})
         assert {type(v) for v in [*members, *table, *shape]} == {int}
+
+
+class Mode(enum.IntEnum):
+    ONE = 1
+    TWO = 2
+
+
+def test_what_data_and_counters_decide_in_c():
+    counter = 0
+
+    def f(x):
+        nonlocal counter
+        counter = counter % 2 + 1
+        return list(filter(None, x.sum(1).long().tolist())), Mode(counter).name, x + 1
+
+    def g(x, n):
+        return (list(filter(None, x.sum(1).long().tolist())), Mode(n).name, x + 1)
+
+    c = dlc.compile(f)
+    for k, values in enumerate([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0], [3.0, 4.0], [0.0, 5.0]]):
+        x = dlc.tensor(values).reshape(2, 1)
+        assert same(c(x), g(x, k % 2 + 1))

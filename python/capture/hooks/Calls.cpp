@@ -182,8 +182,10 @@ void initInstance(Session &s, PyObject *o, Given args) {
 /// Python classes of types whose instances C holds in its own way.
 Obj callMetaclass(Session &s, PyTypeObject *type, Given args) {
   if (isEnumClass(asObject(type))) {
-    for (Py_ssize_t i = 0; i < args.total(); ++i)
+    for (Py_ssize_t i = 0; i < args.total(); ++i) {
       readPure(s, args.v[i]);
+      concretizeDeep(s, args.v[i], true); // which member it is depends on the value
+    }
     Obj member = callConverted(asObject(type), args);
     s.constant(member.get());
     return member;

@@ -161,7 +161,11 @@ Obj callBack(Session &s, const CCall &c, Results results) {
   return c.plain(list.given());
 }
 Obj callCalls(Session &s, const CCall &c) { return callBack(s, c, Results::AsTheyAre); }
-Obj callTests(Session &s, const CCall &c) { return callBack(s, c, Results::Tested); }
+Obj callTests(Session &s, const CCall &c) {
+  if (c.args.n > 0 && c.args.v[0] == Py_None) // C tests the items themselves
+    s.fail(str("`", c.name(), "` tests the truth of items without a function"));
+  return callBack(s, c, Results::Tested);
+}
 Obj callGroups(Session &s, const CCall &c) { return callBack(s, c, Results::Compared); }
 
 } // namespace
