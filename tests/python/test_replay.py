@@ -603,3 +603,22 @@ def test_what_data_and_counters_decide_in_c():
     for k, values in enumerate([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0], [3.0, 4.0], [0.0, 5.0]]):
         x = dlc.tensor(values).reshape(2, 1)
         assert same(c(x), g(x, k % 2 + 1))
+
+
+def test_what_is_printed_before_a_write_in_place(capsys):
+    def f(x, y):
+        print(y[-1], [x])
+        y.masked_fill_(y > 0, 1)
+        z = x * 2
+        print(z)
+        z.add_(1)
+        x.sub_(3)
+        return z
+
+    c = dlc.compile(f)
+    for k in range(4):
+        x, y = dlc.arange(4.0) + k, dlc.arange(8.0).reshape(2, 4) - k
+        f(x.clone(), y.clone())
+        expected = capsys.readouterr().out
+        c(x, y)
+        assert capsys.readouterr().out == expected

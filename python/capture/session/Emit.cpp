@@ -331,6 +331,21 @@ void Session::effectCall(PyObject *callable, PyObject *const *args, Py_ssize_t n
   s_->effects.push_back({effectOf(Do::Call, kwnames), std::move(values), {}});
 }
 
+namespace {
+void collectStorages(PyObject *o, std::set<const Storage *> &out, int levels) {
+  if (isTensor(o)) {
+    out.insert(tensorOf(o).storageRef().get());
+  } else if (levels > 0 && (PyList_Check(o) || PyTuple_Check(o))) {
+    for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(o); ++k)
+      collectStorages(PySequence_Fast_GET_ITEM(o, k), out, levels - 1);
+  } else if (levels > 0 && PyDict_Check(o)) {
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(o, &at, &key, &value);)
+      collectStorages(value, out, levels - 1);
+  }
+}
+} // namespace
+
 void Session::effectDeferred(PyObject *callable, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
   if (failed_)
     return;
@@ -340,8 +355,10 @@ void Session::effectDeferred(PyObject *callable, PyObject *const *args, Py_ssize
   Emitter emit(*this, *s_, prepared, copies);
   std::vector<Obj> values{Obj::borrow(callable), Obj()};
   Py_ssize_t n = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-  for (Py_ssize_t k = 0; k < n; ++k)
+  for (Py_ssize_t k = 0; k < n; ++k) {
     values.push_back(Obj::borrow(args[k]));
+    collectStorages(args[k], s_->shown, 8);
+  }
   emit.effect(effectOf(Do::Call, kwnames), values);
   resolveLeaving();
   s_->effects.push_back({Instr(), {}, std::move(prepared)});

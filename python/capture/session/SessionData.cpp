@@ -362,6 +362,8 @@ void Session::pieceRan(trace::PieceRecord record) {
     SegmentCall::Out out;
     out.writeBack = o.writeBack;
     out.versionBumps = o.versionBumps;
+    if (o.writeBack >= 0 && s_->shown.count(o.storage.get()))
+      return fail("a tensor is printed and then changed in place");
     if (o.writeBack < 0) {
       out.tens = s_->path.tens++;
       s_->storages[o.storage.get()] = out.tens;

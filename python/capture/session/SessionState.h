@@ -57,6 +57,7 @@ struct Session::State {
   std::vector<Obj> changed;                        // known objects changed
   std::vector<std::pair<Obj, Obj>> symbolicStores; // container, symbolic number
   std::vector<Effect> effects;
+  std::set<const Storage *> shown; // memory that deferred calls (print) look at when the call ends
 
   std::unordered_map<const Storage *, Reg> storages; // whose memory a tens register holds
   std::vector<Ref<Storage>> keepStorages;
