@@ -162,9 +162,11 @@ Obj callBack(Session &s, const CCall &c, Results results) {
 }
 Obj callCalls(Session &s, const CCall &c) { return callBack(s, c, Results::AsTheyAre); }
 Obj callTests(Session &s, const CCall &c) {
-  if (c.args.n > 0 && c.args.v[0] == Py_None) // C tests the items themselves
-    s.fail(str("`", c.name(), "` tests the truth of items without a function"));
-  return callBack(s, c, Results::Tested);
+  if (c.args.n == 0 || c.args.v[0] != Py_None)
+    return callBack(s, c, Results::Tested);
+  ArgList list(c.args); // C would test the items themselves: bool() does the same and is seen
+  list.set(0, Obj::borrow(asObject(&PyBool_Type)));
+  return callBack(s, {c.f, c.self, list.given(), c.bound}, Results::Tested);
 }
 Obj callGroups(Session &s, const CCall &c) { return callBack(s, c, Results::Compared); }
 
