@@ -622,3 +622,21 @@ def test_what_is_printed_before_a_write_in_place(capsys):
         expected = capsys.readouterr().out
         c(x, y)
         assert capsys.readouterr().out == expected
+
+
+def test_what_is_printed_may_be_what_is_written_in_another_call(capsys):
+    def f(p, q):
+        print(p)
+        q.add_(1)
+        return q * 2
+
+    c = dlc.compile(f)
+    for _ in range(3):
+        c(dlc.zeros(2), dlc.zeros(2))
+    capsys.readouterr()
+    shared = dlc.zeros(2)
+    c(shared, shared)
+    assert capsys.readouterr().out == "tensor([0., 0.])\n" and same(shared, dlc.ones(2))
+    base = dlc.zeros(3)
+    c(base[:2], base[1:])
+    assert capsys.readouterr().out == "tensor([0., 0.])\n"
