@@ -250,7 +250,7 @@ void Session::checkAliases() {
     if (!isTensor(o.get()) || !isKnown(o.get()))
       continue;
     Storage *storage = tensorOf(o.get()).storageRef().get();
-    if (known[storage] > 1 || s_->storages.count(storage) || s_->shown.count(storage))
+    if (known[storage] > 1 || s_->storages.count(storage))
       aliasInput(tensorOf(o.get()));
   }
   if (s_->aliasInputs.size() == s_->aliasesChecked || s_->aliasInputs.size() < 2) {
