@@ -238,9 +238,8 @@ void Session::aliasInput(const dlc::Tensor &t) {
 }
 
 /// What a piece writes may be what others read: tensors that share memory now must share it in the same way in another
-/// call, and no others may. That covers what pieces read, other views of it that the function knows, what is printed,
-/// and any tensors that share memory: two equal views are one input of a piece, and one register to whoever looks for
-/// their memory.
+/// call, and no others may. That covers what pieces read, other views of it that the function knows, and any tensors
+/// that share memory: two equal views are one input of a piece, and one register to whoever looks for their memory.
 void Session::checkAliases() {
   std::unordered_map<const Storage *, int> known;
   for (const Obj &o : s_->keep)
