@@ -376,6 +376,8 @@ LogicalResult Planner::checkWrites() {
 FailureOr<KernelPlan> Planner::run() {
   if (func_.getNumDims() > 60)
     return error() << "has more than 60 dims";
+  if (!func_.getOps<ContractOp>().empty())
+    return error() << "contracts: it needs the lowering of contractions";
   if (failed(readSchedule()) || failed(checkWrites()))
     return failure();
   collectSinks();
@@ -391,6 +393,10 @@ FailureOr<KernelPlan> Planner::run() {
 
 FailureOr<KernelPlan> planKernel(FuncOp func) { return Planner(func).run(); }
 
-bool isLowerable(FuncOp func) { return !findOrder(func, -1).empty() || func.getNumDims() == 0; }
+bool isLowerable(FuncOp func) {
+  if (!func.getOps<ContractOp>().empty())
+    return false;
+  return !findOrder(func, -1).empty() || func.getNumDims() == 0;
+}
 
 } // namespace dlc::compiler

@@ -77,6 +77,14 @@ void KernelBuilder::dim(StringRef name, int64_t size) {
 
 ArrayAttr KernelBuilder::names(ArrayRef<StringRef> dims) { return body_.getStrArrayAttr(dims); }
 
+SmallVector<StringRef> KernelBuilder::without(ArrayRef<StringRef> dims, ArrayRef<StringRef> removed) {
+  SmallVector<StringRef> kept;
+  for (StringRef dim : dims)
+    if (!llvm::is_contained(removed, dim))
+      kept.push_back(dim);
+  return kept;
+}
+
 ResultRange KernelBuilder::results(Operation *stage, ArrayAttr dims, ArrayRef<Combine> combines) {
   SmallVector<StringAttr> names;
   for (Attribute dim : dims)
@@ -110,11 +118,19 @@ ResultRange KernelBuilder::reduce(ArrayRef<StringRef> over, ArrayRef<StringRef> 
   auto stage = body_.create<ReduceOp>(loc_, TypeRange(), names(over), names(by), body_.getArrayAttr(joins));
   StageBuilder inner(OpBuilder::atBlockEnd(&stage.getBody().emplaceBlock()), loc_);
   body(inner);
-  SmallVector<StringRef> kept;
-  for (StringRef dim : over)
-    if (!llvm::is_contained(by, dim))
-      kept.push_back(dim);
-  return results(stage, names(kept), combines);
+  return results(stage, names(without(over, by)), combines);
+}
+
+Value KernelBuilder::contract(ArrayRef<StringRef> over, ArrayRef<StringRef> by, Type sum, Body lhs, Body rhs) {
+  SmallVector<StringAttr> kept;
+  for (StringRef dim : without(over, by))
+    kept.push_back(body_.getStringAttr(dim));
+  auto stage = body_.create<ContractOp>(loc_, ValType::get(body_.getContext(), sum, kept), names(over), names(by));
+  for (auto [region, body] : {std::pair(&stage.getLhs(), lhs), std::pair(&stage.getRhs(), rhs)}) {
+    StageBuilder inner(OpBuilder::atBlockEnd(&region->emplaceBlock()), loc_);
+    body(inner);
+  }
+  return stage.getResult();
 }
 
 WriteOp KernelBuilder::write(Value value, Value buffer, AffineMap map, ValueRange syms) {

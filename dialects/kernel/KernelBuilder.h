@@ -79,6 +79,9 @@ public:
   /// Adds a reduce stage; returns its values.
   mlir::ResultRange reduce(llvm::ArrayRef<llvm::StringRef> over, llvm::ArrayRef<llvm::StringRef> by,
                            llvm::ArrayRef<Combine> combines, Body body);
+  /// Adds a contract stage; each body yields one scalar, and the sums have type `sum`.
+  mlir::Value contract(llvm::ArrayRef<llvm::StringRef> over, llvm::ArrayRef<llvm::StringRef> by, mlir::Type sum,
+                       Body lhs, Body rhs);
   /// Adds a write of a stage's value.
   WriteOp write(mlir::Value value, mlir::Value buffer, mlir::AffineMap map, mlir::ValueRange syms = {});
   /// Adds a write with checked indices and, if given, accumulation.
@@ -95,6 +98,8 @@ public:
 
 private:
   mlir::ArrayAttr names(llvm::ArrayRef<llvm::StringRef> dims);
+  static llvm::SmallVector<llvm::StringRef> without(llvm::ArrayRef<llvm::StringRef> dims,
+                                                    llvm::ArrayRef<llvm::StringRef> removed);
   mlir::MemRefType memref(mlir::Type element, llvm::ArrayRef<int64_t> strides);
   mlir::ResultRange results(mlir::Operation *stage, mlir::ArrayAttr dims, llvm::ArrayRef<Combine> combines);
 

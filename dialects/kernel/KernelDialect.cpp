@@ -148,6 +148,25 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
   printer << ">";
 }
 
+/// `micro` and `block` give sizes for m, n and k; `pack` says it for lhs and rhs.
+static LogicalResult verifyTiles(function_ref<InFlightDiagnostic()> emitError, StringRef field, DictionaryAttr tiles) {
+  if (!tiles)
+    return emitError() << "schedule field '" << field << "' must be {name = value, ...}";
+  for (NamedAttribute entry : tiles) {
+    StringRef name = entry.getName();
+    if (field == "pack") {
+      auto word = llvm::dyn_cast<StringAttr>(entry.getValue());
+      if ((name != "lhs" && name != "rhs") || !word || (word != "none" && word != "block"))
+        return emitError() << "schedule field 'pack' must say none or block for lhs or rhs";
+      continue;
+    }
+    auto size = llvm::dyn_cast<IntegerAttr>(entry.getValue());
+    if ((name != "m" && name != "n" && name != "k") || !size || size.getInt() < (field == "micro" ? 1 : 0))
+      return emitError() << "schedule field '" << field << "' must give sizes for m, n and k";
+  }
+  return success();
+}
+
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError, DictionaryAttr fields) {
   for (NamedAttribute field : fields) {
     StringRef name = field.getName();
@@ -181,6 +200,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
         if (!word || (word != "out" && word != "recompute"))
           return emitError() << "placement of '" << entry.getName().getValue() << "' must be out or recompute";
       }
+    } else if (name == "micro" || name == "block" || name == "pack") {
+      if (failed(verifyTiles(emitError, name, llvm::dyn_cast<DictionaryAttr>(value))))
+        return failure();
     } else if (name != "reduce" && name != "lib" && name != "algo") {
       return emitError() << "unknown schedule field '" << name << "'";
     }
@@ -214,6 +236,12 @@ int64_t ScheduleAttr::getInt(StringRef field, int64_t otherwise) const {
 StringRef ScheduleAttr::getWord(StringRef field) const {
   auto word = getFields().getAs<StringAttr>(field);
   return word ? word.getValue() : StringRef();
+}
+
+int64_t ScheduleAttr::getTile(StringRef field, StringRef name, int64_t otherwise) const {
+  auto tiles = getFields().getAs<DictionaryAttr>(field);
+  auto size = tiles ? tiles.getAs<IntegerAttr>(name) : IntegerAttr();
+  return size ? size.getInt() : otherwise;
 }
 
 StringRef ScheduleAttr::getPlace(unsigned stage) const {

@@ -31,7 +31,7 @@ bool isKnownPrim(llvm::StringRef name);
 /// Returns the strides of a kernel argument; ShapedType::kDynamic where one is an input of the kernel.
 llvm::SmallVector<int64_t> getStrides(mlir::MemRefType type);
 
-/// Returns whether `op` is a stage (map or reduce).
+/// Returns whether `op` is a stage (map, reduce or contract).
 bool isStage(mlir::Operation *op);
 
 /// Returns the `over` dims of a stage.

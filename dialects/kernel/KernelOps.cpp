@@ -79,11 +79,13 @@ SmallVector<int64_t> dlc::ir::kernel::getStrides(MemRefType type) {
   return strides;
 }
 
-bool dlc::ir::kernel::isStage(Operation *op) { return isa<MapOp, ReduceOp>(op); }
+bool dlc::ir::kernel::isStage(Operation *op) { return isa<MapOp, ReduceOp, ContractOp>(op); }
 
 ArrayAttr dlc::ir::kernel::getOver(Operation *stage) {
   if (auto map = dyn_cast<MapOp>(stage))
     return map.getOver();
+  if (auto contract = dyn_cast<ContractOp>(stage))
+    return contract.getOver();
   return cast<ReduceOp>(stage).getOver();
 }
 
@@ -282,8 +284,8 @@ static LogicalResult verifyDims(Operation *op, FuncOp func, ArrayAttr dims, Stri
   return success();
 }
 
-static LogicalResult verifyRegion(Operation *op) {
-  for (Operation &inner : op->getRegion(0).front()) {
+static LogicalResult verifyRegion(Operation *op, unsigned region = 0) {
+  for (Operation &inner : op->getRegion(region).front()) {
     bool allowed = isa<ReadOp, UseOp, IndexOp, PrimOp, YieldOp>(inner) ||
                    (inner.getNumRegions() == 0 && isPure(&inner) && inner.getDialect() &&
                     (inner.getDialect()->getNamespace() == "arith" || inner.getDialect()->getNamespace() == "math"));
@@ -293,7 +295,7 @@ static LogicalResult verifyRegion(Operation *op) {
       if (isa<ValType>(operand.getType()) && !isa<UseOp>(inner))
         return inner.emitOpError("takes a stage's value only through kernel.use");
   }
-  if (!isa<YieldOp>(op->getRegion(0).front().back()))
+  if (!isa<YieldOp>(op->getRegion(region).front().back()))
     return op->emitOpError("region must end in kernel.yield");
   return success();
 }
@@ -338,19 +340,25 @@ static LogicalResult verifyCombine(ReduceOp op, unsigned i, Type yielded) {
   return success();
 }
 
-LogicalResult ReduceOp::verify() {
-  auto func = cast<FuncOp>((*this)->getParentOp());
-  if (failed(verifyDims(*this, func, getOver(), "over")) || failed(verifyDims(*this, func, getBy(), "by")) ||
-      failed(verifyRegion(*this)))
+/// Checks the dims of a stage that combines along `by`; `kept` gets those that are left, in order.
+static LogicalResult verifyBy(Operation *op, ArrayAttr over, ArrayAttr by, SmallVector<Attribute> &kept) {
+  auto func = cast<FuncOp>(op->getParentOp());
+  if (failed(verifyDims(op, func, over, "over")) || failed(verifyDims(op, func, by, "by")))
     return failure();
-  if (getBy().empty())
-    return emitOpError("must reduce by at least one dim");
-  SmallVector<Attribute> kept;
-  for (Attribute dim : getOver())
-    if (!llvm::is_contained(getBy(), dim))
+  if (by.empty())
+    return op->emitOpError("must reduce by at least one dim");
+  for (Attribute dim : over)
+    if (!llvm::is_contained(by, dim))
       kept.push_back(dim);
-  if (kept.size() + getBy().size() != getOver().size())
-    return emitOpError("by must be a subset of over");
+  if (kept.size() + by.size() != over.size())
+    return op->emitOpError("by must be a subset of over");
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  SmallVector<Attribute> kept;
+  if (failed(verifyBy(*this, getOver(), getBy(), kept)) || failed(verifyRegion(*this)))
+    return failure();
   Operation *yield = getBody().front().getTerminator();
   if (yield->getNumOperands() != getNumResults() || getCombines().size() != getNumResults() || getNumResults() == 0)
     return emitOpError("must have one yielded scalar and one combine for each result");
@@ -361,6 +369,31 @@ LogicalResult ReduceOp::verify() {
       return failure();
   }
   return success();
+}
+
+/// The scalar types whose products may be summed in `sum`.
+static bool mayContract(Type yielded, Type sum) {
+  if (sum.isF32() || sum.isF64())
+    return yielded == sum;
+  return sum.isInteger(32) && (yielded.isInteger(8) || yielded.isInteger(32));
+}
+
+LogicalResult ContractOp::verify() {
+  SmallVector<Attribute> kept;
+  if (failed(verifyBy(*this, getOver(), getBy(), kept)))
+    return failure();
+  Type sum = cast<ValType>(getResult().getType()).getElementType();
+  for (unsigned region = 0; region < 2; ++region) {
+    StringRef side = region ? "rhs" : "lhs";
+    if (failed(verifyRegion(*this, region)))
+      return failure();
+    Operation *yield = (*this)->getRegion(region).front().getTerminator();
+    if (yield->getNumOperands() != 1)
+      return emitOpError() << side << " must yield one scalar";
+    if (Type yielded = yield->getOperand(0).getType(); !mayContract(yielded, sum))
+      return emitOpError() << side << " yields " << yielded << ", which can't be summed in " << sum;
+  }
+  return verifyResult(*this, 0, sum, kept);
 }
 
 //===--- Accesses ---===//

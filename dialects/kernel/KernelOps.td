@@ -47,6 +47,13 @@
 //   (first index wins ties, NaN wins); or/and on i1 or integers; maxu/minu on unsigned. Identities are built in.
 // - A reduction's kept dims must come before its `by` dims in the loop order (`order`, or the order kernel-schedule
 //   finds); a kernel in which no order does that for all reductions is refused, so that every accumulator is a register.
+// - kernel.contract sums the products of two scalars, each from a region of its own, over the `by` dims. What the regions
+//   vary with says what a dim is: `by` dims are k; of the others, those that only lhs varies with are m (rows), only rhs
+//   n (columns), both batch. A matrix product has m = (m), n = (n), k = (k); a convolution over channels-last memory has
+//   m = (b, oh, ow), n = (oc), k = (kh, kw, ic), with a padded read in lhs. Reads in either region use all `over` dims.
+//   A packed operand is a read whose map has `floordiv` and `mod` of a column: (k, n) -> (n floordiv 32, k, n mod 32).
+//   The sum is made in the result's type: f32 of f32, f16 or bf16 scalars (converted in the regions, with arith.extf),
+//   i32 of i8 or i32 ones, f64 of f64. Stages that use it are its epilogue: they are evaluated on the tile of sums.
 // - A buffer that is both read and written must be read and written through the same map (in place).
 #ifndef DLC_DIALECTS_KERNEL_KERNELOPS_TD
 #define DLC_DIALECTS_KERNEL_KERNELOPS_TD
@@ -105,6 +112,11 @@ def Kernel_Schedule : AttrDef<Kernel_Dialect, "Schedule"> {
     - `grain`: points of the parallel range that a task takes at least.
     - `place = {s1 = out | recompute}`: the value of the n-th stage (`s0` is the first), when loops after the one that
       computes it need it: kept in an output's memory if one fits, or computed again.
+    - `micro = {m = 14, n = 32, k = 4}`: of a contraction: rows and columns of the tile of sums kept in registers (n is a
+      multiple of the vector width), and how far the loop over k is unrolled.
+    - `block = {m = 72, n = 512, k = 1536}`: its cache blocks; 0 is the whole dim.
+    - `pack = {lhs = none | block, rhs = none | block}`: whether an operand is copied, block by block, into the order in
+      which the tile reads it. An operand that comes packed (see above) is read where it is.
     - `gpu = {threads = 256, ...}`: for the CUDA emitter. `tile`, `reduce`, `split`, `fission`, `acc`, `lib`, `algo`: reserved.
   }];
   let parameters = (ins "::mlir::DictionaryAttr":$fields);
@@ -127,6 +139,8 @@ def Kernel_Schedule : AttrDef<Kernel_Dialect, "Schedule"> {
     ::llvm::StringRef getWord(::llvm::StringRef field) const;
     /// Returns whether the field is present.
     bool has(::llvm::StringRef field) const { return static_cast<bool>(getFields().get(field)); }
+    /// Returns the size for `name` (m, n or k) in the field `micro` or `block`, or `otherwise`.
+    int64_t getTile(::llvm::StringRef field, ::llvm::StringRef name, int64_t otherwise) const;
     /// Returns the placement of stage number `stage` or "".
     ::llvm::StringRef getPlace(unsigned stage) const;
   }];
@@ -201,6 +215,16 @@ def Kernel_ReduceOp : Kernel_StageOp<"reduce"> {
   }];
 }
 
+def Kernel_ContractOp : Kernel_StageOp<"contract"> {
+  let summary = "Sums over the `by` dims of the products of what two regions yield";
+  let arguments = (ins Kernel_DimList:$over, Kernel_DimList:$by);
+  let results = (outs Kernel_Val:$result);
+  let regions = (region SizedRegion<1>:$lhs, SizedRegion<1>:$rhs);
+  let assemblyFormat = [{
+    `over` custom<Dims>($over) `by` custom<Dims>($by) attr-dict `:` type($result) `lhs` $lhs `rhs` $rhs
+  }];
+}
+
 def Kernel_WriteOp : Kernel_Op<"write", [HasParent<"FuncOp">, AttrSizedOperandSegments]> {
   let summary = "Stores a stage's value; with `accumulate`, adds it to (combines it with) what is there, in order";
   let arguments = (ins Kernel_Val:$value, Arg<AnyMemRef, "", [MemWrite]>:$buffer, AffineMapAttr:$map,
@@ -255,7 +279,7 @@ def Kernel_PrimOp : Kernel_Op<"prim"> {
   let hasVerifier = 1;
 }
 
-def Kernel_YieldOp : Kernel_Op<"yield", [Pure, Terminator, ParentOneOf<["MapOp", "ReduceOp"]>]> {
+def Kernel_YieldOp : Kernel_Op<"yield", [Pure, Terminator, ParentOneOf<["MapOp", "ReduceOp", "ContractOp"]>]> {
   let summary = "The scalars of a stage at one point";
   let arguments = (ins Variadic<Kernel_Scalar>:$values);
   let assemblyFormat = "$values attr-dict `:` type($values)";

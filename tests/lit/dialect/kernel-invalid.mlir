@@ -553,3 +553,88 @@ kernel.func @f(%x: memref<?xf32, strided<[1]>>, %y: memref<?xf32, strided<[1]>>,
 
 // expected-error @below {{schedule field 'unroll' is given twice}}
 #s = #kernel.schedule<unroll = 1, unroll = 2>
+
+// -----
+
+kernel.func @f(%x: memref<?xf32, strided<[1]>>, %y: memref<?xf32, strided<[1]>>, %M: index, %K: index, %err: memref<i64>) domain(m = %M, k = %K) outs(%y) {
+  // expected-error @below {{must reduce by at least one dim}}
+  %a = kernel.contract over(m, k) by() : !kernel.val<f32, [m]> lhs {
+    %0 = kernel.read %x[affine_map<(d0, d1) -> (d0)>] : memref<?xf32, strided<[1]>> -> f32
+    kernel.yield %0 : f32
+  } rhs {
+    %0 = kernel.read %x[affine_map<(d0, d1) -> (d1)>] : memref<?xf32, strided<[1]>> -> f32
+    kernel.yield %0 : f32
+  }
+  kernel.write %a, %y[affine_map<(d0) -> (d0)>] : !kernel.val<f32, [m]>, memref<?xf32, strided<[1]>>
+}
+
+// -----
+
+kernel.func @f(%x: memref<?xf32, strided<[1]>>, %y: memref<?xf32, strided<[1]>>, %M: index, %K: index, %err: memref<i64>) domain(m = %M, k = %K) outs(%y) {
+  // expected-error @below {{lhs must yield one scalar}}
+  %a = kernel.contract over(m, k) by(k) : !kernel.val<f32, [m]> lhs {
+    %0 = kernel.read %x[affine_map<(d0, d1) -> (d0)>] : memref<?xf32, strided<[1]>> -> f32
+    kernel.yield %0, %0 : f32, f32
+  } rhs {
+    %0 = kernel.read %x[affine_map<(d0, d1) -> (d1)>] : memref<?xf32, strided<[1]>> -> f32
+    kernel.yield %0 : f32
+  }
+  kernel.write %a, %y[affine_map<(d0) -> (d0)>] : !kernel.val<f32, [m]>, memref<?xf32, strided<[1]>>
+}
+
+// -----
+
+kernel.func @f(%x: memref<?xf32, strided<[1]>>, %y: memref<?xf32, strided<[1]>>, %M: index, %K: index, %err: memref<i64>) domain(m = %M, k = %K) outs(%y) {
+  // expected-error @below {{result #0 must have the dims that are left, in order}}
+  %a = kernel.contract over(m, k) by(m) : !kernel.val<f32, [m]> lhs {
+    %0 = kernel.read %x[affine_map<(d0, d1) -> (d0)>] : memref<?xf32, strided<[1]>> -> f32
+    kernel.yield %0 : f32
+  } rhs {
+    %0 = kernel.read %x[affine_map<(d0, d1) -> (d1)>] : memref<?xf32, strided<[1]>> -> f32
+    kernel.yield %0 : f32
+  }
+  kernel.write %a, %y[affine_map<(d0) -> (d0)>] : !kernel.val<f32, [m]>, memref<?xf32, strided<[1]>>
+}
+
+// -----
+
+kernel.func @f(%x: memref<?xf32, strided<[1]>>, %y: memref<?xi32, strided<[1]>>, %M: index, %K: index, %err: memref<i64>) domain(m = %M, k = %K) outs(%y) {
+  // expected-error @below {{lhs yields 'f32', which can't be summed in 'i32'}}
+  %a = kernel.contract over(m, k) by(k) : !kernel.val<i32, [m]> lhs {
+    %0 = kernel.read %x[affine_map<(d0, d1) -> (d0)>] : memref<?xf32, strided<[1]>> -> f32
+    kernel.yield %0 : f32
+  } rhs {
+    %0 = kernel.read %x[affine_map<(d0, d1) -> (d1)>] : memref<?xf32, strided<[1]>> -> f32
+    kernel.yield %0 : f32
+  }
+  kernel.write %a, %y[affine_map<(d0) -> (d0)>] : !kernel.val<i32, [m]>, memref<?xi32, strided<[1]>>
+}
+
+// -----
+
+// expected-error @below {{schedule field 'micro' must give sizes for m, n and k}}
+#s = #kernel.schedule<micro = {m = 0}>
+
+// -----
+
+// expected-error @below {{schedule field 'block' must give sizes for m, n and k}}
+#s = #kernel.schedule<block = {x = 4}>
+
+// -----
+
+// expected-error @below {{schedule field 'pack' must say none or block for lhs or rhs}}
+#s = #kernel.schedule<pack = {lhs = 3}>
+
+// -----
+
+kernel.func @f(%x: memref<?xf32, strided<[1]>>, %y: memref<?xf32, strided<[1]>>, %M: index, %K: index, %err: memref<i64>) domain(m = %M, k = %K) outs(%y) {
+  %a = kernel.contract over(m, k) by(k) : !kernel.val<f32, [m]> lhs {
+    %0 = kernel.read %x[affine_map<(d0, d1) -> (d0)>] : memref<?xf32, strided<[1]>> -> f32
+    kernel.yield %0 : f32
+  } rhs {
+    // expected-error @below {{map must have 2 dims and 0 symbols, has 1 and 0}}
+    %0 = kernel.read %x[affine_map<(d0) -> (d0)>] : memref<?xf32, strided<[1]>> -> f32
+    kernel.yield %0 : f32
+  }
+  kernel.write %a, %y[affine_map<(d0) -> (d0)>] : !kernel.val<f32, [m]>, memref<?xf32, strided<[1]>>
+}

@@ -47,3 +47,29 @@ kernel.func @scalar(%y: memref<f32>, %err: memref<i64>) domain() outs(%y) {
   }
   kernel.write %a, %y[affine_map<() -> ()>] : !kernel.val<f32, []>, memref<f32>
 }
+
+// A product with a packed right operand, bf16 on the left, and an epilogue.
+// CHECK-LABEL: kernel.func @contract(
+// CHECK-SAME: micro = {k = 4, m = 6, n = 32}
+// CHECK-SAME: pack = {lhs = none, rhs = block}
+kernel.func @contract(%x: memref<?x?xbf16, strided<[?, 1]>>, %w: memref<?x?x?xf32, strided<[?, 32, 1]>>, %c: memref<?xf32, strided<[1]>>, %y: memref<?x?xf32, strided<[?, 1]>>, %M: index, %N: index, %K: index, %err: memref<i64>)
+    domain(m = %M, n = %N, k = %K) outs(%y)
+    attributes {schedule = #kernel.schedule<micro = {m = 6, n = 32, k = 4}, block = {k = 384, m = 0}, pack = {lhs = none, rhs = block}>} {
+  // CHECK: kernel.contract over (m, n, k) by (k) : <f32, [m, n]> lhs {
+  %a = kernel.contract over(m, n, k) by(k) : !kernel.val<f32, [m, n]> lhs {
+    %0 = kernel.read %x[affine_map<(d0, d1, d2) -> (d0, d2)>] : memref<?x?xbf16, strided<[?, 1]>> -> bf16
+    %1 = arith.extf %0 : bf16 to f32
+    kernel.yield %1 : f32
+  // CHECK: } rhs {
+  } rhs {
+    %0 = kernel.read %w[affine_map<(d0, d1, d2) -> (d1 floordiv 32, d2, d1 mod 32)>] : memref<?x?x?xf32, strided<[?, 32, 1]>> -> f32
+    kernel.yield %0 : f32
+  }
+  %b = kernel.map over(m, n) : !kernel.val<f32, [m, n]> {
+    %0 = kernel.use %a : !kernel.val<f32, [m, n]> -> f32
+    %1 = kernel.read %c[affine_map<(d0, d1) -> (d1)>] : memref<?xf32, strided<[1]>> -> f32
+    %2 = arith.addf %0, %1 : f32
+    kernel.yield %2 : f32
+  }
+  kernel.write %b, %y[affine_map<(d0, d1) -> (d0, d1)>] : !kernel.val<f32, [m, n]>, memref<?x?xf32, strided<[?, 1]>>
+}
