@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT / "tools" / "demo")]
 
 from report import table  # noqa: E402
 
-THREADS = 2
+THREADS, ROUNDS = 2, 6
 GROUPS = []  # (name, shapes or makers of the inputs, function of (framework, functional, inputs), which need gradients)
 
 
@@ -353,7 +353,7 @@ class Side:
             return f
         if self.kind == "torch":
             self.t._dynamo.reset()
-        return self.t.compile(f) if self.kind == "torch" else self.t.compile(f)
+        return self.t.compile(f)
 
 
 def leaves(x):
@@ -364,8 +364,8 @@ def to_numpy(x):
     return x.detach().numpy()
 
 
-def moved(arrays, results, backward):
-    """Bytes that must go over the bus: 32-bit stand for indices as they are."""
+def moved(arrays, results):
+    """Bytes that must be moved if each input is read once and each result written once."""
     return sum(a.nbytes for a in arrays) + sum(r.nbytes for r in results)
 
 
@@ -392,17 +392,19 @@ class Copier:
 
 
 def interleaved(calls, ms):
-    """Times of each call, in turns."""
+    """Times of each call. They take turns of a few milliseconds: the threads that another one left spinning have then
+    gone to sleep, and the data is in the caches again."""
     times = [[] for _ in calls]
-    for f in calls:
-        f()
-    end = time.perf_counter() + ms * 1e-3 * len(calls)
-    while time.perf_counter() < end or len(times[0]) < 5:
+    for _ in range(ROUNDS):
         for f, ts in zip(calls, times):
-            f()  # brings its data into the caches
-            t0 = time.perf_counter()
+            end = time.perf_counter() + ms * 1e-3 / ROUNDS
             f()
-            ts.append(time.perf_counter() - t0)
+            done = 0
+            while done < 4 or time.perf_counter() < end:
+                t0 = time.perf_counter()
+                f()
+                ts.append(time.perf_counter() - t0)
+                done += 1
     return times
 
 
@@ -435,7 +437,7 @@ def measure(entry, sides, ms, copier):
     times = interleaved(calls, ms)
     for label, ts in zip(names, times):
         row[label] = {"min": min(ts), "median": statistics.median(ts)}
-    row["bytes"] = moved(arrays, reference, bool(grad))
+    row["bytes"] = moved(arrays, reference)
     row["copy"] = copier.rate(row["bytes"])
     return row
 
