@@ -430,7 +430,7 @@ std::shared_ptr<CacheEntry> CompiledFunction::entryFor(trace::Piece &piece, Skel
 CompiledFunction::Ready CompiledFunction::prepare(trace::Piece &piece) {
   Ready r;
   r.graph = &piece.graph;
-  if (piece.graph.nodes.size() < kMinNodes && piece.gradients.roots.empty())
+  if (isSmallPiece(piece.graph) && piece.gradients.roots.empty())
     return r;
   Skeleton key = skeletonOf(piece);
   return prepare(piece, key);
@@ -474,7 +474,7 @@ bool CompiledFunction::run(const Ready &r, Span<const Tensor> inputs, Span<const
   if (r.entry)
     return runEntry(*r.entry, name_, inputs, numbers, r.symbols, outs);
   interpret(*r.graph, inputs, numbers, {}, outs);
-  return r.graph->nodes.size() < kMinNodes;
+  return isSmallPiece(*r.graph);
 }
 
 void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) {
@@ -486,7 +486,7 @@ void CompiledFunction::runPiece(trace::Piece &piece, std::vector<Tensor> &outs) 
     piece.plan = ready.entry->plan;
     piece.symbols = ready.symbols;
   }
-  if (piece.graph.nodes.size() < kMinNodes && !plan) {
+  if (isSmallPiece(piece.graph) && !plan) {
     count([](CompileStats &s) { s.smallPieces++; });
     if (!saidSmall_.exchange(true))
       event({CompileEvent::Kind::Compile, piece.graph.nodes.empty() ? "" : locText(piece.graph.nodes[0].loc),

@@ -16,6 +16,19 @@
 #include <algorithm>
 
 namespace dlc {
+
+bool isSmallPiece(const Graph &graph) {
+  if (graph.nodes.size() != 2)
+    return graph.nodes.size() < kMinNodes;
+  int64_t most = 0;
+  for (const TensorMeta &v : graph.values) {
+    int64_t bytes = static_cast<int64_t>(itemSize(v.dtype));
+    for (const Dim &d : v.sizes)
+      bytes *= d.value();
+    most = std::max(most, bytes);
+  }
+  return most < kLargeBytes;
+}
 namespace {
 
 /// Fewer elements than this take less time than giving up the GIL is worth.
@@ -124,7 +137,7 @@ void CompiledFunction::recordRolled(trace::Piece &piece, std::shared_ptr<const R
                                     const std::vector<std::vector<Ready>> &ready) {
   for (const std::vector<Ready> &part : ready)
     for (const Ready &r : part)
-      if (!r.entry && r.graph && r.graph->nodes.size() >= kMinNodes)
+      if (!r.entry && r.graph && !isSmallPiece(*r.graph))
         return; // being compiled
   if (!piece.symbolic.values.empty()) {
     FactSink sink;

@@ -5,13 +5,16 @@
 
 namespace dlc {
 
-/// Pieces of fewer ops run their eager kernels.
+/// Pieces of fewer ops run their eager kernels, but two ops with much memory between them do not.
 constexpr size_t kMinNodes = 3;
+constexpr int64_t kLargeBytes = 256 << 10;
+/// Whether compiling can't pay.
+bool isSmallPiece(const Graph &graph);
 
 /// Fills the record of an observed piece that `entry` served: code, symbols, and the facts under which the session's
 /// sizes are served by the same entry.
 void recordEntry(trace::Piece &piece, std::shared_ptr<CacheEntry> entry, Ints symbols, Ref<CompiledFunction> owner);
-/// The same for a piece of fewer than kMinNodes ops.
+/// The same for a small piece.
 void recordSmallPiece(trace::Piece &piece);
 
 /// Runs an entry's code. What fails in it, or has none, runs in the interpreter and is counted and told; true if it did
