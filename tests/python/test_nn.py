@@ -288,6 +288,8 @@ def test_activations():
         nn.Softplus(): [0.12692801, 0.69314718, 2.12692801],
         nn.Hardtanh(): [-1, 0, 1],
         nn.ReLU6(): [0, 0, 2],
+        nn.Hardsigmoid(): [0.16666667, 0.5, 0.83333333],
+        nn.Hardswish(): [-0.33333333, 0, 1.66666667],
         nn.Softmax(0): [0.01587624, 0.11731043, 0.86681333],
         nn.LogSoftmax(0): [-4.14293163, -2.14293163, -0.14293163],
     }
@@ -295,6 +297,8 @@ def test_activations():
         assert np.allclose(layer(x).numpy(), want, atol=1e-6), repr(layer)
     y = x.clone()
     assert nn.ReLU(inplace=True)(y) is y and y.tolist() == [0, 0, 2]
+    assert nn.Hardswish(inplace=True)(y) is y and np.allclose(y.numpy(), [0, 0, 1.66666667])
+    assert nn.Hardsigmoid(inplace=True)(y) is y and np.allclose(y.numpy(), [0.5, 0.5, 0.77777778])
 
 
 def test_losses():

@@ -8,7 +8,6 @@ all alike; a time is the median over rounds (the smallest is in the JSON file to
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,9 +21,10 @@ sys.path[:0] = [str(ROOT / "tools" / "bench"), str(ROOT / "tools" / "demo")]
 
 from programs import load  # noqa: E402
 from report import Checks, table  # noqa: E402
+from timing import interleave  # noqa: E402
 
 CANDIDATES = ("dlc eager", "dlc compiled", "torch eager", "torch.compile")
-REST = 0.03  # seconds between candidates, in which their threads stop spinning
+CLOCK = {"wall": time.perf_counter, "cpu": time.process_time}
 
 
 def framework_of(candidate):
@@ -43,26 +43,8 @@ def set_threads(count):
     torch.set_num_threads(count)
 
 
-CLOCK = {"wall": time.perf_counter, "cpu": time.process_time}
-
-
-def interleave(calls, rounds, slice_seconds):
-    """Times zero-argument calls in turns: {name: {"median", "min", "calls"}} in seconds a call."""
-    clock = CLOCK[os.environ["FIRST_LIGHT_CLOCK"]]
-    counts, times = {}, {name: [] for name in calls}
-    for name, call in calls.items():
-        start = time.perf_counter()
-        call()
-        counts[name] = max(1, int(slice_seconds / max(time.perf_counter() - start, 1e-7)))
-    for _ in range(rounds):
-        for name, call in calls.items():
-            time.sleep(REST)
-            call()
-            start = clock()
-            for _ in range(counts[name]):
-                call()
-            times[name].append((clock() - start) / counts[name])
-    return {n: {"median": statistics.median(t), "min": min(t), "calls": counts[n] * rounds} for n, t in times.items()}
+def clock():
+    return CLOCK[os.environ["FIRST_LIGHT_CLOCK"]]
 
 
 def agree(results, what, tolerance):
@@ -135,7 +117,7 @@ def trainings(kinds, names, rounds):
             say(f"training {kind}: {name}")
             calls[name], losses[name] = training_call(kind, name)
         agree(losses, f"training {kind}", 1e-3)
-        results[f"train {kind}"] = interleave(calls, rounds, 0.5 if kind == "gpt" else 0.1)
+        results[f"train {kind}"] = interleave(calls, rounds, 0.5 if kind == "gpt" else 0.1, clock())
     return results
 
 
@@ -148,7 +130,7 @@ def inferences(kinds, names, rounds):
                 say(f"inference {kind}, batch {batch}: {name}")
                 calls[name], values[name] = inference_call(kind, name, batch)
             agree(values, f"inference {kind}, batch {batch}", 1e-3)
-            results[f"infer {kind} x{batch}"] = interleave(calls, rounds, 0.1)
+            results[f"infer {kind} x{batch}"] = interleave(calls, rounds, 0.1, clock())
     return results
 
 
@@ -173,7 +155,7 @@ def small_mlp(names, rounds, threads):
     calls["ONNX Runtime"] = lambda: session.run(None, {"x": x})[0]
     values["ONNX Runtime"] = calls["ONNX Runtime"]()
     agree(values, "small MLP", 1e-4)
-    return {"mlp 3x64 x1": interleave(calls, rounds * 2, 0.05)}
+    return {"mlp 3x64 x1": interleave(calls, rounds * 2, 0.05, clock())}
 
 
 def no_grad_call(torch, run, x):

@@ -13,6 +13,8 @@ tanh = _C.tanh
 _relu = _C.relu
 _softmax = _C.softmax
 _dropout = _C.nn_functional.dropout
+_hardsigmoid = _C.nn_functional.hardsigmoid
+_hardswish = _C.nn_functional.hardswish
 
 
 def relu(input, inplace=False):
@@ -171,14 +173,14 @@ def logsigmoid(input):
     return -_C.nn_functional.softplus(-input)
 
 
-def hardsigmoid(input):
+def hardsigmoid(input, inplace=False):
     """x / 6 + 1 / 2, limited to [0, 1]."""
-    return (input / 6 + 0.5).clamp(0, 1)
+    return input.copy_(_hardsigmoid(input)) if inplace else _hardsigmoid(input)
 
 
-def hardswish(input):
+def hardswish(input, inplace=False):
     """x * hardsigmoid(x)"""
-    return input * hardsigmoid(input)
+    return input.copy_(_hardswish(input)) if inplace else _hardswish(input)
 
 
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
