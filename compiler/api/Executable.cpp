@@ -1,6 +1,7 @@
 // Text forms of a compiled graph.
 #include "compiler/api/Executable.h"
 #include "runtime/core/Knobs.h"
+#include "runtime/exec/Profile.h"
 #include <map>
 #include <set>
 
@@ -12,19 +13,6 @@ CompileOptions CompileOptions::fromKnobs() {
   o.fusionFuel = knobs().fusionFuel;
   o.dumpDir = knobs().dumpDir;
   return o;
-}
-
-static const char *nameOf(StepClass c) {
-  switch (c) {
-  case StepClass::Kernel:
-    return "kernel";
-  case StepClass::Library:
-    return "library";
-  case StepClass::Memory:
-    return "memory";
-  default:
-    return "op";
-  }
 }
 
 static std::string join(const std::vector<std::string> &parts, const char *separator, const char *quote = "") {

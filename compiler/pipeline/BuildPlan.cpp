@@ -196,12 +196,7 @@ private:
     addCall(op, *info);
   }
 
-  Dim bytesOf(Value v) {
-    Dim n(static_cast<int64_t>(itemSize(dtypeOf(v))));
-    for (const Dim &d : symbols_.sizes(v))
-      n *= d;
-    return n;
-  }
+  Dim bytesOf(Value v) { return Dim(static_cast<int64_t>(itemSize(dtypeOf(v)))) * elements(v); }
 
   StepInfo infoFor(Operation *op, std::string name) {
     StepInfo info;
@@ -298,6 +293,8 @@ private:
     step.ops = {info.name};
     bool library = info.kind == OpKind::Contraction || StringRef(info.name).starts_with("conv");
     step.stepClass = library ? StepClass::Library : StepClass::Other;
+    if (library)
+      step.flops = flopsOf(op, info, ranges);
     std::vector<uint32_t> tensors;
     std::vector<PlanInt> ints;
     std::vector<PlanInt> numbers;
@@ -346,6 +343,34 @@ private:
     for (auto [to, from] : afterwards)
       addCopy(to, from, std::string("layout of ") + info.name);
     ++(library ? stats_.libraryCalls : stats_.otherSteps);
+  }
+
+  Dim elements(Value v) {
+    Dim n(1);
+    for (const Dim &d : symbols_.sizes(v))
+      n *= d;
+    return n;
+  }
+
+  /// Twice the multiplications of a matrix product or a convolution, or of the gradients of a convolution.
+  Dim flopsOf(Operation *op, const OpInfo &info, const OperandRanges &ranges) {
+    Value last, weight = op->getResult(0), map = op->getResult(0);
+    for (size_t p = 0; p < info.params.size(); ++p)
+      for (Value v : ranges[p])
+        if (isa<RankedTensorType>(v.getType())) {
+          last = v;
+          weight = StringRef(info.params[p].name) == "weight" ? v : weight;
+          map = StringRef(info.params[p].name) == "grad" ? v : map;
+        }
+    if (info.kind == OpKind::Contraction) {
+      Dims right = symbols_.sizes(last);
+      return Dim(2) * elements(op->getResult(0)) * (right.size() > 1 ? right[right.size() - 2] : right[0]);
+    }
+    Dim n = Dim(2) * elements(map);
+    Dims sizes = symbols_.sizes(weight);
+    for (size_t i = 1; i < sizes.size(); ++i)
+      n *= sizes[i];
+    return n;
   }
 
   /// Eager kernels fill row-major results; another layout is a copy.

@@ -8,6 +8,7 @@
 #include "python/capture/hooks/Hooks.h"
 #include "python/capture/session/Numbers.h"
 #include "runtime/core/ForkSafe.h"
+#include "runtime/exec/Profile.h"
 #include <frameobject.h>
 #include <structmember.h>
 #include <unordered_map>
@@ -384,6 +385,31 @@ PyObject *useDimMarks(PyObject *, PyObject *) {
   Py_RETURN_NONE;
 }
 
+/// _start_profile(): plans time their steps from now on.
+PyObject *startProfileFn(PyObject *, PyObject *) {
+  startProfile();
+  Py_RETURN_NONE;
+}
+
+/// _take_profile(): the steps since _start_profile as (kind, name, ops, shapes, calls, seconds, bytes, flops) tuples.
+PyObject *takeProfileFn(PyObject *, PyObject *) {
+  return guarded([]() -> PyObject * {
+    Obj list = Obj::check(PyList_New(0));
+    for (const ProfileRow &r : takeProfile()) {
+      Obj ops = Obj::check(PyList_New(0));
+      for (const std::string &op : r.ops)
+        if (PyList_Append(ops.get(), Obj::check(PyUnicode_FromString(op.c_str())).get()) < 0)
+          throw PythonError{};
+      Obj row = Obj::check(Py_BuildValue("(ssOsLdLL)", r.kind.c_str(), r.name.c_str(), ops.get(), r.shapes.c_str(),
+                                         static_cast<long long>(r.calls), r.seconds, static_cast<long long>(r.bytes),
+                                         static_cast<long long>(r.flops)));
+      if (PyList_Append(list.get(), row.get()) < 0)
+        throw PythonError{};
+    }
+    return list.release();
+  });
+}
+
 PyMethodDef functions[] = {{"_compile_stats", statsFn, METH_NOARGS, nullptr},
                            {"_reset_compile_stats", resetStats, METH_NOARGS, nullptr},
                            {"_reset_compiler", resetCompilerFn, METH_NOARGS, nullptr},
@@ -391,6 +417,8 @@ PyMethodDef functions[] = {{"_compile_stats", statsFn, METH_NOARGS, nullptr},
                            {"_begin_disabled", beginDisabled, METH_O, nullptr},
                            {"_end_disabled", endDisabled, METH_NOARGS, nullptr},
                            {"_use_dim_marks", useDimMarks, METH_NOARGS, nullptr},
+                           {"_start_profile", startProfileFn, METH_NOARGS, nullptr},
+                           {"_take_profile", takeProfileFn, METH_NOARGS, nullptr},
                            {"_is_compiling", isCompilingFn, METH_NOARGS, nullptr},
                            fastMethod("_call_disabled", callDisabled, nullptr),
                            {}};

@@ -25,6 +25,7 @@ from dlc.compiler import (
     maybe_mark_dynamic,
     reset_compile_stats,
 )
+from dlc.profiler import profile
 from dlc.random import get_rng_state, seed, set_rng_state
 from dlc.serialization import load, save
 

@@ -60,6 +60,7 @@ struct StepInfo {
   StepClass stepClass = StepClass::Other;
   std::vector<std::string> ops;
   Dim readBytes, writtenBytes;         ///< by the sizes of the compiled recording
+  Dim flops;                           ///< floating-point operations; 0 if not known
   std::vector<uint32_t> reads, writes; ///< root buffers
   bool mayFail = false;
 };
@@ -83,7 +84,7 @@ public:
   /// Runs all steps. `numbers`: the graph's number operands in order; `symbols`: the values of its symbols. On return
   /// outputs[k] is a new tensor, or the donated input's handle. Throws what a failing step reports; then no donated
   /// input has been written. Any number of threads may run one plan.
-  /// With `seconds`, the time of step i is added to (*seconds)[i].
+  /// With `seconds`, the time of the steps of infos()[i] is added to (*seconds)[i].
   void run(Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outputs,
            std::vector<double> *seconds = nullptr) const;
 

@@ -55,6 +55,20 @@ def measure(wanted, names, rounds, seconds, threads):
     return times
 
 
+def profile(model, threads, calls=20):
+    """The steps of a model compiled by dlc, warm."""
+    import dlc
+
+    candidates.set_threads(threads, candidates.DLC)
+    run = candidates.Runner("dlc compiled", model).call
+    for _ in range(30):  # the plan's own trials of threads too
+        run()
+    with dlc.profile() as taken:
+        for _ in range(calls):
+            run()
+    print(f"{model}, one call of {calls}:\n{taken.table(calls=calls)}\n")
+
+
 def milliseconds(seconds):
     return f"{1e3 * seconds:.3g}" if seconds < 0.1 else f"{1e3 * seconds:.0f}"
 
@@ -81,8 +95,13 @@ def main():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--without", action="append", default=[], choices=candidates.NAMES)
     parser.add_argument("--json", type=Path, default=ROOT / "demo-out" / "bench.json")
+    parser.add_argument("--profile", action="store_true", help="only the steps of the models compiled by dlc")
     args = parser.parse_args()
     wanted = args.models or models.NAMES
+    if args.profile:
+        for model in wanted:
+            profile(model, args.threads)
+        return
     names = [n for n in candidates.NAMES if n not in args.without]
     times = measure(wanted, names, args.rounds, args.seconds, args.threads)
     print(times_table(times, names))
