@@ -39,6 +39,9 @@ public:
   }
   const ExecutableStats &stats() const { return stats_; }
   const LaunchPlan &plan() const { return *plan_; }
+  const std::shared_ptr<LaunchPlan> &sharedPlan() const { return plan_; }
+  /// The values of the symbols when the graph was compiled.
+  const std::vector<int64_t> &hints() const { return hints_; }
   /// One line a step: what it runs, its ops, bytes read and written.
   std::string describe() const;
   /// The steps as a JSON object: nodes (name, class, ops, bytes) and edges (from, to, bytes), for pictures.

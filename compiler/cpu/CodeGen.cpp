@@ -2,6 +2,7 @@
 // Compared with default<O2> it takes a seventh of the time for the same speed of the code.
 #include "compiler/cpu/CodeGen.h"
 #include "compiler/lower/Schedule.h"
+#include "runtime/core/PhaseTimes.h"
 
 #include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/Constants.h"
@@ -140,8 +141,11 @@ void CodeGen::optimise(Module &module) {
 }
 
 Expected<SmallVector<char, 0>> CodeGen::compile(Module &module, bool assembly) {
+  PhaseTimer optimising("LLVM opt");
   setAttributes(module);
   optimise(module);
+  optimising.stop();
+  PhaseTimer timer("LLVM codegen");
   SmallVector<char, 0> object;
   raw_svector_ostream stream(object);
   legacy::PassManager passes;

@@ -7,6 +7,7 @@
 #include "compiler/lower/Passes.h"
 #include "compiler/lower/Schedule.h"
 #include "runtime/core/Knobs.h"
+#include "runtime/core/PhaseTimes.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -30,6 +31,7 @@ static constexpr const char *kSymbol = "kernel";
 
 /// A linked kernel.
 struct CpuCompiler::Code {
+  KernelObject source;
   std::shared_ptr<LinkedObject> object;
   KernelFn fn = nullptr;
 };
@@ -126,24 +128,30 @@ static llvm::Expected<std::unique_ptr<llvm::Module>> toLlvm(const std::string &s
   std::string diagnostics;
   ScopedDiagnosticHandler handler(
       &context, [&](Diagnostic &diagnostic) { llvm::raw_string_ostream(diagnostics) << diagnostic << "\n"; });
+  PhaseTimer parsing("kernel parse");
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(source, ParserConfig(&context, /*verify=*/false));
+  parsing.stop();
+  PhaseTimer lowering("kernel to LLVM dialect");
   PassManager passes(&context, ModuleOp::getOperationName());
   passes.enableVerifier(false);
   passes.addPass(createKernelToLoopsPass());
   passes.addPass(createLowerToLlvmPass());
   if (!module || failed(passes.run(*module)))
     return asError(diagnostics);
+  lowering.stop();
+  PhaseTimer translating("kernel to LLVM IR");
   std::unique_ptr<llvm::Module> result = translateModuleToLLVMIR(*module, llvmContext);
   if (!result)
     return asError(diagnostics);
   return result;
 }
 
-llvm::Expected<std::shared_ptr<CpuCompiler::Code>> CpuCompiler::link(llvm::ArrayRef<char> object) {
+llvm::Expected<std::shared_ptr<CpuCompiler::Code>> CpuCompiler::link(KernelObject source) {
+  PhaseTimer timer("link");
   llvm::Expected<Jit *> jit = Jit::get();
   if (!jit)
     return jit.takeError();
-  auto linked = (*jit)->link(object);
+  auto linked = (*jit)->link(source.object);
   if (!linked)
     return linked.takeError();
   llvm::Expected<void *> address = (*linked)->lookup(kSymbol);
@@ -152,6 +160,7 @@ llvm::Expected<std::shared_ptr<CpuCompiler::Code>> CpuCompiler::link(llvm::Array
   auto code = std::make_shared<Code>();
   code->object = std::move(*linked);
   code->fn = reinterpret_cast<KernelFn>(*address);
+  code->source = std::move(source);
   return code;
 }
 
@@ -170,9 +179,10 @@ void CpuCompiler::buildOne(Job &job, Worker &worker) {
   auto object = worker.codeGen->compile(**module);
   if (!object)
     return fail(object.takeError());
-  auto code = link(*object);
+  auto code = link({job.key, std::vector<char>(object->begin(), object->end())});
   if (!code)
     return fail(code.takeError());
+  PhaseTimer timer("kernel store");
   cache_.store(job.key, {object->data(), object->size()}, job.source);
   job.code = std::move(*code);
 }
@@ -197,24 +207,48 @@ llvm::Expected<std::string> CpuCompiler::assembly(FuncOp kernel) {
 
 //===--- Many kernels ---===//
 
+std::shared_ptr<CpuCompiler::Code> CpuCompiler::findLive(const std::string &key) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto it = live_.find(key);
+  std::shared_ptr<Code> code = it != live_.end() ? it->second.lock() : nullptr;
+  stats_.shared += code != nullptr;
+  return code;
+}
+
+const KernelObject &CpuCompiler::objectOf(const CompiledKernel &kernel) {
+  return static_cast<const Code *>(kernel.code.get())->source;
+}
+
+llvm::Expected<std::vector<CompiledKernel>> CpuCompiler::load(std::vector<KernelObject> objects) {
+  std::vector<CompiledKernel> results;
+  for (KernelObject &object : objects) {
+    std::shared_ptr<Code> code = findLive(object.key);
+    if (!code) {
+      auto linked = link(std::move(object));
+      if (!linked)
+        return linked.takeError();
+      code = std::move(*linked);
+      std::lock_guard<std::mutex> lock(mutex_);
+      ++stats_.cacheHits;
+      live_[code->source.key] = code;
+    }
+    results.push_back({code->fn, {}, code});
+  }
+  return results;
+}
+
 // In memory, else on disk; null if neither.
 llvm::Expected<std::shared_ptr<CpuCompiler::Code>> CpuCompiler::find(const std::string &key) {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    auto it = live_.find(key);
-    if (it != live_.end())
-      if (auto code = it->second.lock()) {
-        ++stats_.shared;
-        return code;
-      }
-  }
+  PhaseTimer timer("kernel look-up");
+  if (auto code = findLive(key))
+    return code;
   std::vector<char> object;
   ObjectCache::Status status = cache_.load(key, object);
   if (status == ObjectCache::Status::Miss)
     return nullptr;
   std::shared_ptr<Code> code;
   if (status == ObjectCache::Status::Hit) {
-    auto linked = link(object);
+    auto linked = link({key, std::move(object)});
     if (linked)
       code = std::move(*linked);
     else
@@ -266,6 +300,7 @@ llvm::Expected<std::vector<CompiledKernel>> CpuCompiler::compile(llvm::ArrayRef<
     ScopedDiagnosticHandler handler(kernel.getContext(), [&](Diagnostic &diagnostic) {
       llvm::raw_string_ostream(diagnostics) << diagnostic << "\n";
     });
+    PhaseTimer planning("kernel plan");
     auto schedule = completeSchedule(kernel, options_.target.vectorBits);
     if (!schedule)
       return asError(diagnostics);
@@ -274,11 +309,15 @@ llvm::Expected<std::vector<CompiledKernel>> CpuCompiler::compile(llvm::ArrayRef<
     if (failed(plan))
       return asError(diagnostics);
     results.push_back({nullptr, describeKernel(*plan), nullptr});
+    planning.stop();
+    PhaseTimer printing("kernel text");
     std::string source = sourceOf(kernel), key = digest(source);
+    printing.stop();
     keys.push_back(key);
     if (jobOf.count(key)) {
       std::lock_guard<std::mutex> lock(mutex_);
       ++stats_.shared;
+      countPhase("duplicate kernels");
       continue;
     }
     auto found = find(key);
@@ -290,6 +329,8 @@ llvm::Expected<std::vector<CompiledKernel>> CpuCompiler::compile(llvm::ArrayRef<
     jobOf[key] = jobs.size();
     jobs.push_back({key, std::move(source), "", nullptr});
   }
+  countPhase("kernels", static_cast<int64_t>(kernels.size()));
+  countPhase("kernels compiled", static_cast<int64_t>(jobs.size()));
   if (!jobs.empty())
     if (llvm::Error error = build(jobs))
       return std::move(error);

@@ -23,6 +23,12 @@ struct CpuCompilerOptions {
   static CpuCompilerOptions fromKnobs();
 };
 
+/// A kernel's code as it travels between processes.
+struct KernelObject {
+  std::string key; ///< digest of the source that it was made from
+  std::vector<char> object;
+};
+
 /// Compiles kernels for this machine. Thread safe.
 class CpuCompiler {
 public:
@@ -35,6 +41,16 @@ public:
   /// Compiles `kernels` (schedules are completed in place); results in the same order. A kernel that can't be lowered
   /// gives an error whose text has the diagnostics.
   llvm::Expected<std::vector<CompiledKernel>> compile(llvm::ArrayRef<ir::kernel::FuncOp> kernels);
+
+  /// The code of a kernel that a CpuCompiler made.
+  static const KernelObject &objectOf(const CompiledKernel &kernel);
+
+  /// Links code that was made before, in the same order; what is in memory already is shared. The results have no
+  /// `info`.
+  llvm::Expected<std::vector<CompiledKernel>> load(std::vector<KernelObject> objects);
+
+  ObjectCache &cache() { return cache_; }
+  const CpuTarget &target() const { return options_.target; }
 
   /// Returns counts since the start or the last reset.
   KernelCompileStats stats();
@@ -49,7 +65,8 @@ private:
   struct Job;
 
   llvm::Expected<std::shared_ptr<Code>> find(const std::string &key);
-  llvm::Expected<std::shared_ptr<Code>> link(llvm::ArrayRef<char> object);
+  std::shared_ptr<Code> findLive(const std::string &key);
+  llvm::Expected<std::shared_ptr<Code>> link(KernelObject object);
   llvm::Error build(std::vector<Job> &jobs);
   void buildOne(Job &job, Worker &worker);
   std::unique_ptr<Worker> takeWorker();

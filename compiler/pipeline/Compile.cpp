@@ -5,8 +5,10 @@
 #include "compiler/graph/Passes.h"
 #include "compiler/graph/Sizes.h"
 #include "runtime/core/Knobs.h"
+#include "runtime/core/PhaseTimes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <atomic>
@@ -48,7 +50,8 @@ public:
       name_ = options.name + "." + std::to_string(n);
   }
 
-  std::shared_ptr<Executable> run() {
+  /// `used`: the kernels of the plan.
+  std::shared_ptr<Executable> run(std::vector<CompiledKernel> *used) {
     auto start = std::chrono::steady_clock::now();
     func::FuncOp func = module_.lookupSymbol<func::FuncOp>("main");
     DLC_REQUIRE(func && !func.isDeclaration(), Value,
@@ -60,29 +63,28 @@ public:
       dumpCode();
     std::shared_ptr<Executable> result;
     phase("binary", [&] {
-      std::shared_ptr<LaunchPlan> plan =
-          buildPlan(module_.lookupSymbol<func::FuncOp>("main"), compileKernels(), stats_);
+      llvm::StringMap<CompiledKernel> kernels = compileKernels(used);
+      std::shared_ptr<LaunchPlan> plan = buildPlan(module_.lookupSymbol<func::FuncOp>("main"), kernels, stats_);
       Symbols symbols(func);
       std::vector<int64_t> hints = symbols.hints().vec();
       stats_.arenaBytes = static_cast<int64_t>(plan->arenaBytes(Ints(hints)));
       stats_.compileSeconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       result = std::make_shared<Executable>(plan, stats_, hints);
     });
+    if (logEnabled("compile_time"))
+      logLine("compile_time",
+              str(options_.name, ": ", 1e3 * stats_.compileSeconds, " ms, ", stats_.kernels, " kernels, ",
+                  stats_.distinctKernels, " distinct, ", stats_.llvmCompilations, " compiled"));
     return result;
   }
 
 private:
   template <class F> void phase(StringRef name, F &&body) {
     std::string before = replayable(name) ? textOf(module_) : std::string();
-    auto start = std::chrono::steady_clock::now();
     try {
       DLC_CHECK(knobs().fault != name, "DLC_FAULT=", knobs().fault);
+      PhaseTimer timer(name.data());
       body();
-      if (logEnabled("compile_time"))
-        logLine("compile_time",
-                str(options_.name, ": ", name.str(), " ",
-                    std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(),
-                    " ms"));
     } catch (const Error &e) {
       std::string where = options_.dumpDir.empty() ? ObjectCache::defaultDirectory() : options_.dumpDir;
       std::string file =
@@ -108,9 +110,22 @@ private:
                                            module_.getOps<ir::kernel::FuncOp>().end());
   }
 
-  llvm::StringMap<CompiledKernel> compileKernels() {
+  /// Fusion may find out late that nobody needs a kernel's results.
+  std::vector<ir::kernel::FuncOp> launchedKernels() {
+    llvm::StringSet<> names;
+    for (Operation &op : module_.lookupSymbol<func::FuncOp>("main").getBody().front())
+      if (auto kernel = op.getAttrOfType<FlatSymbolRefAttr>("kernel"))
+        names.insert(kernel.getValue());
+    std::vector<ir::kernel::FuncOp> launched;
+    for (ir::kernel::FuncOp kernel : kernels())
+      if (names.contains(kernel.getSymName()))
+        launched.push_back(kernel);
+    return launched;
+  }
+
+  llvm::StringMap<CompiledKernel> compileKernels(std::vector<CompiledKernel> *used) {
     CpuCompiler &compiler = CpuCompiler::get();
-    std::vector<ir::kernel::FuncOp> funcs = kernels();
+    std::vector<ir::kernel::FuncOp> funcs = launchedKernels();
     KernelCompileStats before = compiler.stats();
     auto compiled = compiler.compile(funcs);
     if (!compiled)
@@ -121,6 +136,8 @@ private:
     llvm::StringMap<CompiledKernel> byName;
     for (size_t i = 0; i < funcs.size(); ++i)
       byName[funcs[i].getSymName()] = (*compiled)[i];
+    if (used)
+      *used = std::move(*compiled);
     return byName;
   }
 
@@ -150,8 +167,9 @@ private:
 
 } // namespace
 
-std::shared_ptr<Executable> compileModule(ModuleOp module, const CompileOptions &options) {
-  return Compilation(module, options).run();
+std::shared_ptr<Executable> compileModule(ModuleOp module, const CompileOptions &options,
+                                          std::vector<CompiledKernel> *kernels) {
+  return Compilation(module, options).run(kernels);
 }
 
 std::shared_ptr<Executable> compileReference(ModuleOp module) {

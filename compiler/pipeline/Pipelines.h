@@ -1,5 +1,6 @@
 // The compiler as a list of named phases.
 #pragma once
+#include "compiler/api/CompiledKernel.h"
 #include "compiler/api/Executable.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -21,8 +22,9 @@ void runPhase(mlir::ModuleOp module, llvm::StringRef phase, const CompileOptions
 void verifyPhase(mlir::ModuleOp module, llvm::StringRef phase);
 
 /// Compiles the function @main of `module` (which changes to phase `scheduled`). Throws InternalError; its last line is
-/// the command that repeats the failing phase.
-std::shared_ptr<Executable> compileModule(mlir::ModuleOp module, const CompileOptions &options);
+/// the command that repeats the failing phase. `kernels`: receives the kernels that the plan may call.
+std::shared_ptr<Executable> compileModule(mlir::ModuleOp module, const CompileOptions &options,
+                                          std::vector<CompiledKernel> *kernels = nullptr);
 
 /// The same function with every op as its eager kernel, one after the other: what compiled code is compared with.
 std::shared_ptr<Executable> compileReference(mlir::ModuleOp module);

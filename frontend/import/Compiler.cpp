@@ -1,4 +1,5 @@
 // The backend of compiled functions: import, run the pipeline, keep the plan.
+#include "compiler/pipeline/GraphCache.h"
 #include "compiler/pipeline/Pipelines.h"
 #include "frontend/import/Import.h"
 #include "frontend/import/Install.h"
@@ -6,6 +7,8 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "runtime/core/PhaseTimes.h"
+#include "runtime/graph/GraphBytes.h"
 
 namespace dlc {
 namespace {
@@ -27,9 +30,10 @@ private:
   std::shared_ptr<compiler::Executable> executable_;
 };
 
-std::shared_ptr<CompiledGraph> compileGraph(const Graph &graph, const BackendOptions &options) {
-  compiler::CompileOptions compileOptions = compiler::CompileOptions::fromKnobs();
-  compileOptions.name = options.name;
+std::shared_ptr<compiler::Executable> compileAnew(const Graph &graph, const BackendOptions &options,
+                                                  const compiler::CompileOptions &compileOptions,
+                                                  std::vector<compiler::CompiledKernel> &kernels) {
+  PhaseTimer starting("MLIR context");
   static const mlir::DialectRegistry *registry = [] {
     auto *r = new mlir::DialectRegistry;
     compiler::registerCompilerDialects(*r);
@@ -39,8 +43,42 @@ std::shared_ptr<CompiledGraph> compileGraph(const Graph &graph, const BackendOpt
   mlir::MLIRContext context(*registry, mlir::MLIRContext::Threading::DISABLED);
   context
       .loadDialect<ir::DlcDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect, mlir::affine::AffineDialect>();
+  starting.stop();
+  PhaseTimer importing("import");
   mlir::OwningOpRef<mlir::ModuleOp> module = importGraph(&context, graph, options);
-  return std::make_shared<Compiled>(compiler::compileModule(*module, compileOptions));
+  importing.stop();
+  return compiler::compileModule(*module, compileOptions, &kernels);
+}
+
+std::string sourceOf(const Graph &graph, const BackendOptions &options,
+                     const compiler::CompileOptions &compileOptions) {
+  PhaseTimer timer("graph key");
+  std::string bytes = graphBytes(graph);
+  for (bool shared : options.sharedInput)
+    bytes += shared ? '1' : '0';
+  return compiler::graphSource(bytes, compileOptions);
+}
+
+std::shared_ptr<CompiledGraph> compileGraph(const Graph &graph, const BackendOptions &options) {
+  compiler::CompileOptions compileOptions = compiler::CompileOptions::fromKnobs();
+  compileOptions.name = options.name;
+  std::string source = sourceOf(graph, options, compileOptions);
+  Ints symbols(graph.symbols);
+  if (!source.empty())
+    if (auto found = compiler::loadGraph(source, symbols))
+      return std::make_shared<Compiled>(found);
+  std::shared_ptr<compiler::Executable> made;
+  std::vector<Fact> facts;
+  std::vector<compiler::CompiledKernel> kernels;
+  {
+    FactSink sink;
+    made = compileAnew(graph, options, compileOptions, kernels);
+    facts = sink.take();
+  }
+  compiler::recordFacts(facts, symbols);
+  if (!source.empty())
+    compiler::storeGraph(source, *made, kernels, facts);
+  return std::make_shared<Compiled>(made);
 }
 
 } // namespace

@@ -102,6 +102,7 @@ public:
 
 private:
   friend class LaunchPlanBuilder;
+  friend class PlanArchive;
   struct Shape;
   struct Context;
   struct Output {

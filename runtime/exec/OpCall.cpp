@@ -31,6 +31,81 @@ static Arg<Tensor> attribute(const Arg<CallSlot> &a) {
   return out;
 }
 
+//===--- Archive ---===//
+
+namespace {
+
+/// One boxed argument in both directions; what it points to is kept in `values`, `dims`, `ints` and `chars` when read.
+struct BoxedArg {
+  Arg<CallSlot> arg;
+  std::vector<CallSlot> values;
+  Dims dims;
+  std::vector<int64_t> ints;
+  std::string chars;
+
+  explicit BoxedArg(const Arg<CallSlot> &a = {}) : arg(a), values(a.values().vec()) {
+    if (a.tag == ArgTag::DimList)
+      dims = a.dimList();
+    if (a.tag == ArgTag::IntList)
+      ints = a.intList().vec();
+    if (a.tag == ArgTag::Str)
+      chars = std::string(a.str());
+  }
+
+  template <class A> void fields(A &a) {
+    a.pod(arg.tag);
+    a.pod(arg.dtype);
+    a.pod(arg.size);
+    a.list(values, [&](CallSlot &v) { a.pod(v); });
+    archive::fields(a, dims);
+    a.list(ints, [&](int64_t &v) { a.pod(v); });
+    a.text(chars);
+    if (arg.tag == ArgTag::Int || arg.tag == ArgTag::Bool || arg.tag == ArgTag::Float)
+      a.pod(arg.i);
+    a.pod(arg.num); // a ref() is the position of an integer
+    a.dim(arg.dim);
+  }
+
+  /// After reading: points into this object.
+  const Arg<CallSlot> &get() {
+    if (arg.tag == ArgTag::Value || arg.tag == ArgTag::ValueList)
+      arg.value = values.data();
+    else if (arg.tag == ArgTag::DimList)
+      arg.dims = dims.data();
+    else if (arg.tag == ArgTag::IntList)
+      arg.ints = ints.data();
+    else if (arg.tag == ArgTag::Str)
+      arg.chars = chars.data();
+    return arg;
+  }
+};
+
+} // namespace
+
+void OpCall::write(archive::Writer &out) const {
+  out.text(op_.name);
+  out.pod(dimsAt_);
+  out.pod(rngAt_);
+  out.pod(firstOut_);
+  out.pod(args_.args().size());
+  for (const Arg<CallSlot> &a : args_.args())
+    BoxedArg(a).fields(out);
+}
+
+std::unique_ptr<OpCall> OpCall::read(archive::Reader &in) {
+  std::string name;
+  in.text(name);
+  const OpInfo *op = findOp(name);
+  DLC_CHECK(op, "an archived plan calls ", name, ", which is no op");
+  uint32_t dimsAt = in.take<uint32_t>(), rngAt = in.take<uint32_t>(), firstOut = in.take<uint32_t>();
+  std::vector<BoxedArg> boxes;
+  in.list(boxes, [&](BoxedArg &box) { box.fields(in); });
+  std::vector<Arg<CallSlot>> args;
+  for (BoxedArg &box : boxes)
+    args.push_back(box.get());
+  return std::make_unique<OpCall>(*op, Span<const Arg<CallSlot>>(args.data(), args.size()), dimsAt, rngAt, firstOut);
+}
+
 void OpCall::run(Span<Tensor> tensors, Ints ints) const {
   SmallVec<Arg<Tensor>, 12> args;
   SmallVec<Tensor, 8> values;

@@ -1,5 +1,6 @@
 // A plan step that runs an op's eager kernel on tensors over the plan's memory.
 #pragma once
+#include "runtime/core/Archive.h"
 #include "runtime/exec/LaunchPlan.h"
 #include "runtime/op/OpInfo.h"
 
@@ -20,6 +21,9 @@ public:
   /// `firstOut`: position of the first result among the tensors, which are the last ones.
   OpCall(const OpInfo &op, Span<const Arg<CallSlot>> args, uint32_t dimsAt, uint32_t rngAt, uint32_t firstOut);
   void run(Span<Tensor> tensors, Ints ints) const override;
+  /// For the persistent cache: the op by name, and its arguments.
+  void write(archive::Writer &out) const;
+  static std::unique_ptr<OpCall> read(archive::Reader &in);
 
   static Number numberSlot(Category c, uint32_t at) {
     Number hint = c == Category::Float ? Number(1.0) : c == Category::Bool ? Number(true) : Number(int64_t(1));
