@@ -7,7 +7,7 @@
 namespace dlc {
 
 // What a table of these types gains must travel too, or write() must refuse plans that use it.
-static_assert(sizeof(LaunchPlan) == 488 && sizeof(StepInfo) == 152 && sizeof(PlanInt) == 24 && sizeof(PlanStep) == 32,
+static_assert(sizeof(LaunchPlan) == 488 && sizeof(StepInfo) == 168 && sizeof(PlanInt) == 24 && sizeof(PlanStep) == 32,
               "a member of a plan was added: let it travel in PlanArchive::tables()");
 
 namespace {
@@ -18,6 +18,7 @@ template <class A> void fields(A &a, StepInfo &i) {
   a.list(i.ops, [&](std::string &op) { a.text(op); });
   a.dim(i.readBytes);
   a.dim(i.writtenBytes);
+  a.dim(i.flops);
   a.list(i.reads, [&](uint32_t &r) { a.pod(r); });
   a.list(i.writes, [&](uint32_t &r) { a.pod(r); });
   a.pod(i.mayFail);
