@@ -120,4 +120,19 @@ void storeGraph(const std::string &source, const Executable &executable, const s
   CpuCompiler::get().cache().store(digest(source), out.bytes, source);
 }
 
+static std::string dataSource(const std::string &source) { return "dlc data " + buildId() + "\n" + source; }
+
+std::optional<std::string> loadData(const std::string &source) {
+  std::vector<char> bytes;
+  if (buildId().empty() ||
+      CpuCompiler::get().cache().load(digest(dataSource(source)), bytes) != ObjectCache::Status::Hit)
+    return std::nullopt;
+  return std::string(bytes.begin(), bytes.end());
+}
+
+void storeData(const std::string &source, const std::string &data) {
+  if (!buildId().empty())
+    CpuCompiler::get().cache().store(digest(dataSource(source)), data, dataSource(source));
+}
+
 } // namespace dlc::compiler

@@ -3,6 +3,7 @@
 #pragma once
 #include "compiler/api/CompiledKernel.h"
 #include "compiler/api/Executable.h"
+#include <optional>
 
 namespace dlc::compiler {
 
@@ -18,6 +19,10 @@ std::shared_ptr<Executable> loadGraph(const std::string &source, Ints symbols);
 /// hold what does not travel.
 void storeGraph(const std::string &source, const Executable &executable, const std::vector<CompiledKernel> &kernels,
                 const std::vector<Fact> &facts);
+
+/// Other data in the same cache, by what it was made from; the build is part of the key.
+std::optional<std::string> loadData(const std::string &source);
+void storeData(const std::string &source, const std::string &data);
 
 /// Records facts in the sink of this thread, as the comparisons did that they came from.
 void recordFacts(const std::vector<Fact> &facts, Ints symbols);

@@ -3,6 +3,7 @@
 #include "python/capture/program/Audit.h"
 #include "python/capture/hooks/Hooks.h"
 #include "python/capture/session/Session.h"
+#include "runtime/core/PhaseTimes.h"
 #include "runtime/core/Knobs.h"
 
 namespace dlc::py {
@@ -140,6 +141,7 @@ std::vector<Obj> ReplayCall::readArguments(Session &session) {
 }
 
 PyObject *ReplayCall::capture() {
+  PhaseTimer timer("capture");
   ++stats.traced;
   Session session(function_, nargs_, kwnames_, cache_.varying_);
   CompiledCall region(compiled_, &session);

@@ -6,9 +6,10 @@
 
 namespace dlc {
 
-// What a table of these types gains must travel too, or write() must refuse plans that use it.
-static_assert(sizeof(LaunchPlan) == 488 && sizeof(StepInfo) == 168 && sizeof(PlanInt) == 24 && sizeof(PlanStep) == 32,
-              "a member of a plan was added: let it travel in PlanArchive::tables()");
+/// A member that one of these types gained does not travel yet: then nothing is written, until tables() has it and the
+/// sizes here are the new ones.
+static constexpr bool kComplete =
+    sizeof(LaunchPlan) == 488 && sizeof(StepInfo) == 168 && sizeof(PlanInt) == 24 && sizeof(PlanStep) == 32;
 
 namespace {
 
@@ -77,7 +78,7 @@ template <class A> void PlanArchive::tables(A &a, LaunchPlan &p) {
 }
 
 bool PlanArchive::writeTables(archive::Writer &out, const LaunchPlan &plan, const std::vector<uint32_t> &kernels) {
-  if (!plan.constants_.empty())
+  if (!kComplete || !plan.constants_.empty())
     return false; // values of tensors: the entry would have to know them
   for (const auto &call : plan.calls_)
     if (!dynamic_cast<const OpCall *>(call.get()))

@@ -184,3 +184,51 @@ def test_two_processes_share_a_cold_cache(cache):
     assert [p.returncode for p in both] == [0, 0], outputs
     _, warm, _ = run(cache)
     assert warm["llvm_compilations"] == 0
+
+
+TWINS = r"""
+import json, sys
+import dlc as torch
+
+def scale(x, by=2):
+    return [x * by * i for i in range(2)] + [x[..., ::1] + (lambda y: y)(1)]
+
+class Base:
+    def f(self, x):
+        return x + 1
+
+class Derived(Base):
+    def f(self, x):
+        def inner(y):
+            return y * 3
+        return super().f(inner(x))
+
+@torch.compile
+def step(x):
+    return sum(scale(x)) + Derived().f(x)
+
+for n in (3, 4, 5):
+    x = torch.ones(n)
+    out = step(x)
+print(json.dumps({"results": [out.tolist(), "dlc._capture.rewrite" in sys.modules], "stats": torch.compile_stats()}))
+"""
+
+
+def test_twins_of_functions_are_kept(cache, tmp_path):
+    file = tmp_path / "program.py"
+    file.write_text(TWINS)
+    runner = f"import runpy; runpy.run_path({str(file)!r}, run_name='__main__')"
+    (values, parsed), cold, _ = run(cache, runner)
+    assert parsed and cold["replays"] >= 1
+    (again, parsed), warm, _ = run(cache, runner)
+    assert not parsed
+    assert again == values
+    assert warm["replays"] == cold["replays"] and warm["captures"] == cold["captures"]
+    # Another program at the same place is another code object.
+    file.write_text(TWINS.replace("y * 3", "y * 4"))
+    (other, parsed), _, _ = run(cache, runner)
+    assert parsed and other != values
+    # Only lines differ: the twin's errors name the new ones, so it is made anew.
+    file.write_text("\n" + TWINS)
+    (again, parsed), _, _ = run(cache, runner)
+    assert parsed and again == values

@@ -1,10 +1,13 @@
 // Entering Python functions through their twins: code by dlc._capture, the original's globals, closure and default
 // values, and the hooks as hidden keyword-only parameters.
+#include "compiler/pipeline/GraphCache.h"
 #include "python/binding/Imported.h"
 #include "python/capture/hooks/Hooks.h"
 #include "python/capture/hooks/HookTable.h"
+#include "runtime/core/PhaseTimes.h"
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace dlc::py {
 namespace {
@@ -20,8 +23,43 @@ Py_ssize_t extraIndex() {
   return index;
 }
 
+//===--- The persistent cache, for dlc._capture ---===//
+
+PyObject *loadKept(PyObject *, PyObject *key) {
+  char *data;
+  Py_ssize_t size;
+  if (PyBytes_AsStringAndSize(key, &data, &size) < 0)
+    return nullptr;
+  std::optional<std::string> found = compiler::loadData(std::string(data, static_cast<size_t>(size)));
+  if (!found)
+    Py_RETURN_NONE;
+  return PyBytes_FromStringAndSize(found->data(), static_cast<Py_ssize_t>(found->size()));
+}
+
+PyObject *saveKept(PyObject *, PyObject *args) {
+  const char *key, *value;
+  Py_ssize_t keySize, valueSize;
+  if (!PyArg_ParseTuple(args, "y#y#", &key, &keySize, &value, &valueSize))
+    return nullptr;
+  compiler::storeData(std::string(key, static_cast<size_t>(keySize)),
+                      std::string(value, static_cast<size_t>(valueSize)));
+  Py_RETURN_NONE;
+}
+
+PyMethodDef keepers[] = {{"load", loadKept, METH_O, ""}, {"save", saveKept, METH_VARARGS, ""}};
+
+void keepTwins(PyObject *module) {
+  Obj load = Obj::check(PyCFunction_New(&keepers[0], nullptr)),
+      save = Obj::check(PyCFunction_New(&keepers[1], nullptr));
+  Obj::check(PyObject_CallMethod(module, "keep_in", "OO", load.get(), save.get()));
+}
+
 TwinCode makeTwinCode(PyObject *function) {
+  PhaseTimer timer("twins of functions");
   static Imported module("dlc._capture");
+  static bool kept = false; // guarded by the GIL
+  if (!std::exchange(kept, true))
+    keepTwins(module.get());
   Obj code(PyObject_CallMethod(module.get(), "twin_of", "O", function));
   if (code)
     return {code, ""};

@@ -5,18 +5,14 @@ where the plain operation was, so that order, positions and messages stay. New n
 import ast
 import sys
 
+from .kept import SLICE, SUPER, Untwinnable
 from .scopes import COMPREHENSIONS, Targets, mangled
-from .source import Untwinnable
 
 BINARY = ("Add", "Sub", "Mult", "MatMult", "Div", "FloorDiv", "Mod", "Pow")
 BINARY += ("LShift", "RShift", "BitOr", "BitXor", "BitAnd")
 UNARY = ("UAdd", "USub", "Invert")
 COMPARE = ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE", "Is", "IsNot", "In", "NotIn")
 _CODES = {name: code for table in (BINARY, UNARY, COMPARE) for code, name in enumerate(table)}
-
-# Stand for objects that have no literal; put in when the code is made. No source can spell them as one token.
-SLICE = "\0dlc slice\0"
-SUPER = "\0dlc super\0"
 
 # Builtins that look at the calling frame. vars() and dir() of an object don't.
 _FRAME_READERS = {"locals", "vars", "dir", "eval", "exec", "globals", "breakpoint"}

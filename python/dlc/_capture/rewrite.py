@@ -28,12 +28,12 @@ Hooks, as hidden keyword-only parameters of the twin in the order of HIDDEN. Eac
 
 import ast
 import sys
-import types
 
-from .expressions import _CODES, BINARY, COMPARE, SLICE, SUPER, UNARY, constant, name
+from .expressions import _CODES, BINARY, COMPARE, UNARY, constant, name
+from .kept import Untwinnable
 from .patterns import Patterns
 from .scopes import Bindings, first_line, imported, parameters
-from .source import Untwinnable, bare, fill_places
+from .source import bare, fill_places
 
 __all__ = ["BINARY", "COMPARE", "HIDDEN", "UNARY", "twin_code"]
 
@@ -313,7 +313,8 @@ class Statements(Patterns):
 
 
 def twin_code(code, located):
-    """The code object of the twin of `code`, whose source `located` is. Raises Untwinnable."""
+    """What finished() makes the twin of `code` from, whose source `located` is: code, and the functions that have other
+    names in it. Raises Untwinnable."""
     if code.co_flags & _ASYNC:
         raise Untwinnable(f"{code.co_name} is a coroutine or an asynchronous generator", code.co_firstlineno)
     if any(argument.arg in HIDDEN for argument in parameters(located.node.args)):
@@ -325,7 +326,7 @@ def twin_code(code, located):
         raise Untwinnable(f"the twin of {code.co_name} can't be compiled: {error}", code.co_firstlineno) from None
     if twin.co_freevars != code.co_freevars:
         raise Untwinnable(f"the twin of {code.co_name} has other free variables", code.co_firstlineno)
-    return _finished(twin, _Originals(code, rewriter.renamed), co_name=code.co_name)
+    return twin, rewriter.renamed
 
 
 def _rewritten(node, rewriter):
@@ -347,52 +348,3 @@ def _rewritten(node, rewriter):
     twin.args.kwonlyargs += hidden
     twin.args.kw_defaults += [None] * len(hidden)
     return twin
-
-
-_COMPREHENSION_NAMES = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
-
-
-class _Originals:
-    """The code objects of functions and classes nested in the plain code, which the twin uses too."""
-
-    def __init__(self, code, renamed):
-        self.renamed = renamed
-        self.equal = {}
-        self.named = {}
-        self._collect(code)
-
-    def _collect(self, code):
-        for constant_ in code.co_consts:
-            if isinstance(constant_, types.CodeType):
-                if constant_.co_name in _COMPREHENSION_NAMES:
-                    self._collect(constant_)
-                else:
-                    self.equal[constant_] = constant_
-                    self.named[constant_.co_name, constant_.co_firstlineno] = constant_
-
-    def constant(self, value):
-        """What stands in the twin for a constant of the code that was compiled."""
-        if isinstance(value, types.CodeType):
-            if value.co_name in _COMPREHENSION_NAMES:
-                return _finished(value, self)
-            renamed = value.co_name in self.renamed
-            key = self.renamed[value.co_name] if renamed else (value.co_name, value.co_firstlineno)
-            if key not in self.named:
-                return value  # in code that is never reached, of which the plain compilation keeps nothing
-            found = self.named[key] if renamed else self.equal.get(value)
-            if found is None or found.co_freevars != value.co_freevars:
-                raise Untwinnable(f"{value.co_name} is compiled differently in the twin", value.co_firstlineno)
-            return found
-        if isinstance(value, str):
-            if value == SLICE:
-                return slice
-            if value == SUPER:
-                return super
-            qualified, _, last = value.rpartition(".<locals>.")
-            if last in self.renamed:
-                return f"{qualified}.<locals>.{self.renamed[last][0]}"
-        return value
-
-
-def _finished(code, originals, **changes):
-    return code.replace(co_consts=tuple(map(originals.constant, code.co_consts)), **changes)

@@ -11,23 +11,12 @@ import sys
 import types
 import warnings
 
+from .kept import Untwinnable
 from .scopes import COMPREHENSIONS, FUNCTIONS, Bindings, first_line, imported, parameters
 
 _FUTURES = 0
 for _name in __future__.all_feature_names:
     _FUTURES |= getattr(__future__, _name).compiler_flag
-
-
-class Untwinnable(Exception):
-    """This function gets no twin. reason: why, for the user; lineno: the line that says so, or None."""
-
-    def __init__(self, reason, lineno=None):
-        super().__init__(reason, lineno)
-        self.reason = reason
-        self.lineno = lineno
-
-    def __str__(self):
-        return self.reason if self.lineno is None else f"{self.reason} (line {self.lineno})"
 
 
 class quiet_compiler:
