@@ -69,7 +69,7 @@ Operation *KernelEmitter::emit() {
   auto type = b_.getFunctionType({ptr(), ptr()}, {});
   auto function = b_.create<func::FuncOp>(loc_, kernel_.getSymName(), type);
   OpBuilder::InsertionGuard guard(b_);
-  Block *entry = function.addEntryBlock();
+  Block *entry = entry_ = function.addEntryBlock();
   b_.setInsertionPointToStart(entry);
   emitPrologue(entry->getArgument(0), entry->getArgument(1));
   dimIv_.resize(kernel_.getNumDims());
@@ -188,16 +188,21 @@ void KernelEmitter::emitLeaves(ArrayRef<unsigned> sinks) {
     emitWrite(store.op, store.copy, store.value, store.syms);
 }
 
-void KernelEmitter::withScope(unsigned dim, Operation *loop, llvm::function_ref<void()> body) {
+void KernelEmitter::withScope(DimSet dims, Operation *loop, llvm::function_ref<void()> body) {
   scopes_.back().child = loop;
   Scope inner;
-  inner.dims = scopes_.back().dims | DimSet(1) << dim;
+  inner.dims = scopes_.back().dims | dims;
   scopes_.push_back(std::move(inner));
   body();
   scopes_.pop_back();
 }
 
 void KernelEmitter::buildLoop(LoopNode &node, Value lo, Value hi, int64_t step, llvm::function_ref<void(Value)> body) {
+  buildLoop(node, lo, hi, step, /*withDim=*/true, body);
+}
+
+void KernelEmitter::buildLoop(LoopNode &node, Value lo, Value hi, int64_t step, bool withDim,
+                              llvm::function_ref<void(Value)> body) {
   SmallVector<Value> init;
   auto forEach = [&](llvm::function_ref<void(Value &)> visit) {
     for (unsigned sink : node.carried)
@@ -215,8 +220,9 @@ void KernelEmitter::buildLoop(LoopNode &node, Value lo, Value hi, int64_t step, 
     b_.setInsertionPointToStart(block);
     unsigned next = 0;
     forEach([&](Value &value) { value = loop.getRegionIterArg(next++); });
-    dimIv_[node.dim] = loop.getInductionVar();
-    withScope(node.dim, loop, [&] { body(loop.getInductionVar()); });
+    if (withDim)
+      dimIv_[node.dim] = loop.getInductionVar();
+    withScope(withDim ? DimSet(1) << node.dim : 0, loop, [&] { body(loop.getInductionVar()); });
     SmallVector<Value> yields;
     forEach([&](Value &value) { yields.push_back(value); });
     b_.setInsertionPointToEnd(block);
@@ -251,6 +257,8 @@ void KernelEmitter::emitScalarLoop(LoopNode &node, Value lo, Value hi) {
 
 void KernelEmitter::emitLaneLoop(LoopNode &node, Value lo, Value hi) {
   bool reduces = llvm::any_of(node.carried, [&](unsigned sink) { return accIsLanes(sink); });
+  if (node.tile)
+    return emitTiles(node, lo, hi);
   if (node.single)
     return emitMaskedLoop(node, lo, hi, /*rotate=*/false);
   int64_t step = static_cast<int64_t>(width_) * node.copies;
@@ -275,22 +283,60 @@ void KernelEmitter::emitLaneLoop(LoopNode &node, Value lo, Value hi) {
   emitMaskedLoop(node, middle, end, /*rotate=*/true);
 }
 
+// One vector from `iv` on, of which the lanes before `end` count.
+void KernelEmitter::openLanes(LoopNode &node, Value iv, Value end) {
+  Value left = b_.create<arith::SubIOp>(loc_, end, iv);
+  Value width = constant(i64(), width_);
+  Type i32 = b_.getI32Type();
+  Value clamped = b_.create<arith::MinSIOp>(loc_, left, width);
+  Value count = b_.create<arith::TruncIOp>(loc_, i32, clamped);
+  lanes_.open = true;
+  lanes_.copies = 1;
+  lanes_.iv = iv;
+  lanes_.base.push_back(iv);
+  lanes_.mask = b_.create<arith::CmpIOp>(loc_, arith::CmpIPredicate::slt, iota(i32), splat(count));
+  if (node.single)
+    lanes_.full = b_.create<arith::CmpIOp>(loc_, arith::CmpIPredicate::sge, left, width);
+}
+
+// Tiles of the range: in each, a loop for every cut, whose values go to the stack, and a last one for all the rest.
+void KernelEmitter::emitTiles(LoopNode &node, Value lo, Value hi) {
+  SmallVector<Value> buffers;
+  {
+    OpBuilder::InsertionGuard guard(b_);
+    b_.setInsertionPointToStart(entry_);
+    for (const Cut &cut : node.cuts)
+      buffers.push_back(b_.create<LLVM::AllocaOp>(loc_, ptr(), repr(cut[0].getType()), constant(i64(), node.tile), 64));
+  }
+  auto place = [&](size_t i, Value iv, Value start) -> Value {
+    Value at = b_.create<arith::SubIOp>(loc_, iv, start);
+    return b_.create<LLVM::GEPOp>(loc_, ptr(), repr(node.cuts[i][0].getType()), buffers[i], ValueRange{at});
+  };
+  buildLoop(node, lo, hi, node.tile, /*withDim=*/false, [&](Value start) {
+    Value end = b_.create<arith::MinSIOp>(loc_, addI(start, constant(i64(), node.tile)), hi);
+    for (size_t done = 0; done <= node.cuts.size(); ++done)
+      buildLoop(node, start, end, width_, /*withDim=*/true, [&](Value iv) {
+        openLanes(node, iv, end);
+        for (size_t i = 0; i < done; ++i) {
+          Type lanes = lanesOf(repr(node.cuts[i][0].getType()));
+          Value loaded = b_.create<LLVM::LoadOp>(loc_, lanes, place(i, iv, start), 4);
+          for (Value same : node.cuts[i])
+            scopes_.back().memo[{same, 0}] = loaded;
+        }
+        if (done < node.cuts.size())
+          b_.create<LLVM::StoreOp>(loc_, splat(eval(node.cuts[done][0], 0).value), place(done, iv, start), 4);
+        else
+          emitItems(node.items);
+        lanes_ = Lanes();
+      });
+  });
+}
+
 // `rotate`: as many trips as there are copies, the last ones perhaps without any lane.
 void KernelEmitter::emitMaskedLoop(LoopNode &node, Value lo, Value hi, bool rotate) {
   Value end = rotate ? tailEnd_ : hi;
   buildLoop(node, lo, hi, width_, [&](Value iv) {
-    Value left = b_.create<arith::SubIOp>(loc_, end, iv);
-    Value width = constant(i64(), width_);
-    Type i32 = b_.getI32Type();
-    Value clamped = b_.create<arith::MinSIOp>(loc_, left, width);
-    Value count = b_.create<arith::TruncIOp>(loc_, i32, clamped);
-    lanes_.open = true;
-    lanes_.copies = 1;
-    lanes_.iv = iv;
-    lanes_.base.push_back(iv);
-    lanes_.mask = b_.create<arith::CmpIOp>(loc_, arith::CmpIPredicate::slt, iota(i32), splat(count));
-    if (node.single)
-      lanes_.full = b_.create<arith::CmpIOp>(loc_, arith::CmpIPredicate::sge, left, width);
+    openLanes(node, iv, end);
     emitItems(node.items);
     if (rotate)
       rotateAccumulators(node);

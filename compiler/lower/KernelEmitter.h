@@ -26,6 +26,8 @@ public:
   // What the scalar builder (MlirScalarBuilder.h) needs.
   mlir::OpBuilder &builder() { return b_; }
   mlir::Location loc() { return loc_; }
+  /// Whether a condition (i1 or lanes of i1) holds in any lane.
+  mlir::Value anyLane(mlir::Value mask);
   /// Sets the error slot if `condition` (i1 or lanes of i1) holds in a lane that counts.
   void raise(mlir::Value condition, int64_t code);
   /// A constant of a scalar type or splat over a vector type.
@@ -98,10 +100,15 @@ private:
   void emitScalarLoop(LoopNode &node, mlir::Value lo, mlir::Value hi);
   void emitLaneLoop(LoopNode &node, mlir::Value lo, mlir::Value hi);
   void emitMaskedLoop(LoopNode &node, mlir::Value lo, mlir::Value hi, bool rotate);
-  /// Builds `for iv = lo to hi step` carrying the node's accumulators and fills it by `body`.
+  void emitTiles(LoopNode &node, mlir::Value lo, mlir::Value hi);
+  void openLanes(LoopNode &node, mlir::Value iv, mlir::Value end);
+  /// Builds `for iv = lo to hi step` carrying the node's accumulators and fills it by `body`. Without `withDim` it only
+  /// goes from tile to tile.
   void buildLoop(LoopNode &node, mlir::Value lo, mlir::Value hi, int64_t step,
                  llvm::function_ref<void(mlir::Value)> body);
-  void withScope(unsigned dim, mlir::Operation *loop, llvm::function_ref<void()> body);
+  void buildLoop(LoopNode &node, mlir::Value lo, mlir::Value hi, int64_t step, bool withDim,
+                 llvm::function_ref<void(mlir::Value)> body);
+  void withScope(DimSet dims, mlir::Operation *loop, llvm::function_ref<void()> body);
   mlir::Value dimSize(unsigned dim);
 
   // EmitReduce.cpp
@@ -174,7 +181,6 @@ private:
   mlir::Value addI(mlir::Value x, mlir::Value y);
   mlir::Value mulI(mlir::Value x, mlir::Value y);
   mlir::Value andMasks(mlir::Value x, mlir::Value y);
-  mlir::Value anyLane(mlir::Value mask);
 
   KernelPlan &plan_;
   mlir::OpBuilder &b_;
@@ -190,6 +196,7 @@ private:
   Lanes lanes_;
   llvm::DenseMap<unsigned, Accumulators> acc_;
   llvm::SmallVector<unsigned> openLoops_;
+  mlir::Block *entry_ = nullptr;
 };
 
 } // namespace dlc::compiler

@@ -24,6 +24,10 @@ unsigned KernelPlan::sinkOf(Operation *op) const {
   llvm_unreachable("not a sink of this plan");
 }
 
+bool KernelPlan::isLoaded(Value stage, unsigned loop) const {
+  return llvm::any_of(stashes, [&](const Stash &s) { return s.stage == stage && s.storeLoop != loop; });
+}
+
 //===--- Dependence on dims ---===//
 
 static DimSet mapDims(FuncOp func, AffineMap map, ArrayRef<Attribute> over) {
@@ -151,29 +155,124 @@ unsigned estimateCost(Operation *stage) {
   return cost;
 }
 
-static void addStageCost(const KernelPlan &plan, Operation *stage, unsigned inner, llvm::DenseSet<Operation *> &seen,
-                         unsigned &cost) {
-  if (!stage || !isStage(stage) || !seen.insert(stage).second)
-    return;
-  if (isa<ReduceOp>(stage) && seen.size() > 1)
-    return; // computed before
-  for (Operation &op : stage->getRegion(0).front()) {
-    if (auto use = dyn_cast<UseOp>(op))
-      addStageCost(plan, use.getValue().getDefiningOp(), inner, seen, cost);
-    else if (op.getNumResults() && plan.deps.lookup(op.getResult(0)) >> inner & 1)
-      cost += opCost(op);
-  }
-}
+namespace {
+/// Adds up what a sink evaluates in its innermost loop.
+struct CostSum {
+  const KernelPlan &plan;
+  unsigned inner, loop;
+  llvm::DenseSet<Operation *> seen;
+  unsigned cost = 1;
 
-unsigned estimateSinkCost(const KernelPlan &plan, const Sink &sink) {
-  unsigned inner = 0, cost = 1;
+  void add(Value value) {
+    Operation *stage = value.getDefiningOp();
+    if (loop != ~0u && isa_and_nonnull<MapOp>(stage) && plan.isLoaded(value, loop))
+      ++cost;
+    else
+      addStage(stage);
+  }
+  void addStage(Operation *stage) {
+    if (!stage || !isStage(stage) || !seen.insert(stage).second)
+      return;
+    if (isa<ReduceOp>(stage) && seen.size() > 1)
+      return; // computed before
+    for (Operation &op : stage->getRegion(0).front()) {
+      if (auto use = dyn_cast<UseOp>(op))
+        add(use.getValue());
+      else if (op.getNumResults() && plan.deps.lookup(op.getResult(0)) >> inner & 1)
+        cost += opCost(op);
+    }
+  }
+};
+} // namespace
+
+unsigned estimateSinkCost(const KernelPlan &plan, const Sink &sink, unsigned loop) {
+  unsigned inner = 0;
   for (unsigned dim : plan.order)
     if (sink.dims >> dim & 1)
       inner = dim;
-  llvm::DenseSet<Operation *> seen;
-  auto write = dyn_cast<WriteOp>(sink.op);
-  addStageCost(plan, write ? write.getValue().getDefiningOp() : sink.op, inner, seen, cost);
-  return cost;
+  CostSum sum{plan, inner, loop, {}, 1};
+  if (auto write = dyn_cast<WriteOp>(sink.op))
+    sum.add(write.getValue());
+  else
+    sum.addStage(sink.op);
+  return sum.cost;
+}
+
+//===--- Long chains ---===//
+
+namespace {
+/// Collects the long scalar functions that a loop evaluates along its lanes, in the order of evaluation.
+struct LongFunctions {
+  const KernelPlan &plan;
+  unsigned loop;
+  llvm::DenseSet<Value> seen;
+  std::vector<Cut> found;
+
+  /// Whether two scalars are the same function of the point.
+  static bool same(Value a, Value b) {
+    a = resolve(a);
+    b = resolve(b);
+    if (a == b)
+      return true;
+    Operation *x = a.getDefiningOp(), *y = b.getDefiningOp();
+    if (!x || !y || x->getName() != y->getName() || x->getNumOperands() != y->getNumOperands() || isStage(x) ||
+        a.getType() != b.getType() || x->getAttrDictionary() != y->getAttrDictionary() ||
+        getOver(x->getParentOp()) != getOver(y->getParentOp()))
+      return false;
+    for (auto [p, q] : llvm::zip(x->getOperands(), y->getOperands()))
+      if (!same(p, q))
+        return false;
+    return true;
+  }
+  /// The scalar behind uses of maps.
+  static Value resolve(Value value) {
+    for (;;) {
+      Operation *op = value.getDefiningOp();
+      if (auto use = dyn_cast_or_null<UseOp>(op))
+        value = use.getValue();
+      else if (auto map = dyn_cast_or_null<MapOp>(op))
+        value = map.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber());
+      else
+        return value;
+    }
+  }
+
+  void collect(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || !seen.insert(value).second || !plan.variesByLane(value) || isa<ReduceOp>(op))
+      return;
+    if (auto map = dyn_cast<MapOp>(op)) {
+      if (!plan.isLoaded(value, loop))
+        collect(map.getBody().front().getTerminator()->getOperand(cast<OpResult>(value).getResultNumber()));
+      return;
+    }
+    for (Value operand : op->getOperands())
+      collect(operand);
+    Type type = value.getType();
+    if (!isa<PrimOp>(op) || opCost(*op) < 20 || !type.isIntOrFloat() || type.getIntOrFloatBitWidth() < 16)
+      return;
+    for (Cut &cut : found)
+      if (same(cut[0], value))
+        return cut.push_back(value);
+    found.push_back({value});
+  }
+};
+} // namespace
+
+std::vector<Cut> findCuts(const KernelPlan &plan, const LoopNode &node) {
+  LongFunctions functions{plan, node.id, {}, {}};
+  for (unsigned s : node.sinks) {
+    Operation *op = plan.sinks[s].op;
+    if (auto write = dyn_cast<WriteOp>(op)) {
+      functions.collect(write.getValue());
+      for (Value sym : write.getSyms())
+        functions.collect(sym);
+    } else {
+      for (Value yielded : op->getRegion(0).front().getTerminator()->getOperands())
+        functions.collect(yielded);
+    }
+  }
+  return std::move(functions.found);
 }
 
 //===--- The loop tree ---===//
@@ -191,7 +290,9 @@ private:
   void addDeps(Value value, llvm::SmallVectorImpl<unsigned> &deps, llvm::DenseSet<Operation *> &seen);
   SmallVector<LoopItem, 2> planBody(DimSet scope, SmallVector<unsigned> sinks);
   int nextDim(unsigned sink, DimSet scope);
+  void chooseAllCopies(MutableArrayRef<LoopItem> items);
   void chooseCopies(LoopNode &node);
+  void chooseCuts(LoopNode &node);
   DimSet prefixOf(unsigned dim);
   LogicalResult checkWrites();
   InFlightDiagnostic error() { return func_.emitOpError(); }
@@ -288,7 +389,7 @@ void Planner::chooseCopies(LoopNode &node) {
   unsigned cost = 1;
   bool innermost = true;
   for (unsigned s : node.sinks) {
-    cost += estimateSinkCost(plan_, plan_.sinks[s]);
+    cost += estimateSinkCost(plan_, plan_.sinks[s], node.id);
     innermost &= plan_.order.back() == node.dim || (plan_.sinks[s].dims & ~prefixOf(node.dim)) == 0;
   }
   node.copies = schedule.getInt("unroll", 1);
@@ -296,10 +397,35 @@ void Planner::chooseCopies(LoopNode &node) {
     node.copies /= 2;
   StringRef tail = schedule.getWord("tail");
   node.single = innermost && (tail == "single" || (tail != "mask" && cost >= kSingleBody));
-  if (node.single)
+  if (node.single) {
     node.copies = 1;
+    chooseCuts(node);
+  }
   for (unsigned s : node.sinks)
     plan_.copiesOf[s] = node.copies;
+}
+
+// One body of a long chain keeps the processor waiting, since its window holds too few trips to overlap them. So each
+// long function but the last, which is computed with the rest, gets a loop of its own.
+void Planner::chooseCuts(LoopNode &node) {
+  constexpr int64_t kLongChain = 3, kTile = 512;
+  int64_t tile = func_.getScheduleAttr().getInt("fission", -1);
+  std::vector<Cut> cuts = findCuts(plan_, node);
+  if (tile == 0 || cuts.size() < 2 || (tile < 0 && static_cast<int64_t>(cuts.size()) < kLongChain))
+    return;
+  cuts.pop_back();
+  node.tile = llvm::alignTo(tile < 0 ? kTile : tile, plan_.width);
+  node.cuts = std::move(cuts);
+}
+
+void Planner::chooseAllCopies(MutableArrayRef<LoopItem> items) {
+  for (LoopItem &item : items) {
+    if (!item.loop)
+      continue;
+    if (static_cast<int>(item.loop->dim) == plan_.vecDim && plan_.width > 1)
+      chooseCopies(*item.loop);
+    chooseAllCopies(item.loop->items);
+  }
 }
 
 // The dims up to and including `dim` in the loop order.
@@ -344,8 +470,6 @@ SmallVector<LoopItem, 2> Planner::planBody(DimSet scope, SmallVector<unsigned> s
     for (unsigned s : group)
       if (plan_.sinks[s].by >> dim & 1)
         node->carried.push_back(s);
-    if (dim == plan_.vecDim && plan_.width > 1)
-      chooseCopies(*node);
     node->items = planBody(scope | DimSet(1) << dim, group);
     LoopItem item;
     item.loop = std::move(node);
@@ -388,6 +512,7 @@ FailureOr<KernelPlan> Planner::run() {
   if (failed(checkInPlace(plan_)))
     return failure();
   planStashes(plan_);
+  chooseAllCopies(plan_.top);
   return std::move(plan_);
 }
 

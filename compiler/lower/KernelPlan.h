@@ -30,12 +30,17 @@ struct LoopItem {
   std::unique_ptr<LoopNode> loop;
 };
 
+/// Scalars of regions that are the same computation; the first stands for all.
+using Cut = llvm::SmallVector<mlir::Value, 2>;
+
 /// One loop over a dim. `carried` are the reduces whose accumulators pass through it.
 struct LoopNode {
   unsigned dim = 0;
   unsigned id = 0;
   unsigned copies = 1; ///< vectors a trip, if it is the vectorised loop
   bool single = false; ///< one body for full and partial vectors
+  unsigned tile = 0;   ///< points of a tile over which each of `cuts` is computed in a loop of its own; 0: none
+  std::vector<Cut> cuts;
   llvm::SmallVector<LoopItem, 2> items;
   llvm::SmallVector<unsigned> sinks; ///< all sinks inside
   llvm::SmallVector<unsigned> carried;
@@ -65,6 +70,8 @@ struct KernelPlan {
   /// Returns the number of `reduce` among the sinks.
   unsigned sinkOf(mlir::Operation *op) const;
   /// Returns whether `value` differs along the vectorised dim.
+  /// Returns whether loop `loop` finds a stage's value in memory.
+  bool isLoaded(mlir::Value stage, unsigned loop) const;
   bool variesByLane(mlir::Value value) const { return vecDim >= 0 && (deps.lookup(value) >> vecDim & 1); }
 };
 
@@ -85,8 +92,12 @@ llvm::SmallVector<unsigned> findOrder(ir::kernel::FuncOp func, int last);
 /// Estimated operations of a stage's region for one point: an arith op counts 1, a transcendental about 20.
 unsigned estimateCost(mlir::Operation *stage);
 
-/// The same for a sink with all maps that it evaluates, without what is computed outside its innermost loop.
-unsigned estimateSinkCost(const KernelPlan &plan, const Sink &sink);
+/// The same for a sink with all maps that it evaluates, without what is computed outside its innermost loop. Values that
+/// loop `loop` finds in memory cost a load.
+unsigned estimateSinkCost(const KernelPlan &plan, const Sink &sink, unsigned loop = ~0u);
+
+/// The long scalar functions that the sinks of `node` evaluate along its lanes, in the order of evaluation.
+std::vector<Cut> findCuts(const KernelPlan &plan, const LoopNode &node);
 
 /// Makes the plan; on failure emits an error on the kernel that says what can't be lowered.
 mlir::FailureOr<KernelPlan> planKernel(ir::kernel::FuncOp func);

@@ -1,7 +1,9 @@
 // Expands scalar primitives into arith and math ops. All of runtime/scalar's templates are instantiated here.
 #include "compiler/lower/MlirScalarBuilder.h"
+#include "compiler/lower/Schedule.h"
 #include "runtime/scalar/Primitives.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
@@ -58,6 +60,31 @@ ScalarValue MlirScalarBuilder::convertTo(V x, Kind to) {
     return {b_.create<arith::TruncIOp>(loc_, type, x.value), to};
   return isSigned(x.kind) ? V{b_.create<arith::ExtSIOp>(loc_, type, x.value), to}
                           : V{b_.create<arith::ExtUIOp>(loc_, type, x.value), to};
+}
+
+bool MlirScalarBuilder::scale(V x, V n, V &result) {
+  if (x.kind != Kind::F32 || lanes_ != 16 || !hostScales())
+    return false;
+  Type i16 = b_.getIntegerType(16), i32 = b_.getI32Type();
+  Value all = emitter_.constant(i16, -1), rounding = emitter_.constant(i32, 4); // as the control register says
+  auto call = b_.create<LLVM::CallIntrinsicOp>(loc_, x.value.getType(), "llvm.x86.avx512.mask.scalef.ps.512",
+                                               ValueRange{x.value, n.value, x.value, all, rounding});
+  result = {call.getResult(0), x.kind};
+  return true;
+}
+
+void MlirScalarBuilder::branch(V condition, llvm::function_ref<void()> body, V &first, V &second) {
+  V before[] = {first, second};
+  auto ifOp = b_.create<scf::IfOp>(loc_, TypeRange{first.value.getType(), second.value.getType()},
+                                   emitter_.anyLane(condition.value), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b_);
+  b_.setInsertionPointToStart(ifOp.thenBlock());
+  body();
+  b_.create<scf::YieldOp>(loc_, ValueRange{first.value, second.value});
+  b_.setInsertionPointToStart(ifOp.elseBlock());
+  b_.create<scf::YieldOp>(loc_, ValueRange{before[0].value, before[1].value});
+  first.value = ifOp.getResult(0);
+  second.value = ifOp.getResult(1);
 }
 
 ScalarValue MlirScalarBuilder::callLanes(scalar::Libm f, ArrayRef<V> operands) {

@@ -66,6 +66,11 @@ public:
   V convertTo(V x, Kind to);
 
   template <class... Vs> V libm(scalar::Libm f, V x, Vs... rest) { return callLanes(f, {x, rest...}); }
+  /// Shortcuts of runtime/scalar/Builder.h.
+  bool scale(V x, V n, V &result);
+  template <class F> void inAnyLane(V condition, F f, V &first, V &second) {
+    branch(condition, [&] { f(); }, first, second);
+  }
   void raise(V condition, scalar::Fault f) { emitter_.raise(condition.value, static_cast<int64_t>(f)); }
 
   /// Returns the SSA type of a kind in this builder's shape.
@@ -81,12 +86,19 @@ private:
   }
   V bitcast(V x, Kind to) { return {b_.create<mlir::arith::BitcastOp>(loc_, typeOf(to), x.value), to}; }
   V callLanes(scalar::Libm f, llvm::ArrayRef<V> operands);
+  void branch(V condition, llvm::function_ref<void()> body, V &first, V &second);
 
   KernelEmitter &emitter_;
   mlir::OpBuilder &b_;
   mlir::Location loc_;
   int64_t lanes_;
 };
+
+} // namespace dlc::compiler
+
+template <> inline constexpr bool dlc::scalar::kHasShortcuts<dlc::compiler::MlirScalarBuilder> = true;
+
+namespace dlc::compiler {
 
 /// Emits primitive `name` over operands of the given kinds; null value if there is none of that name and arity.
 ScalarValue emitPrimitive(MlirScalarBuilder &builder, llvm::StringRef name, llvm::ArrayRef<ScalarValue> operands);

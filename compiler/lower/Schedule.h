@@ -10,6 +10,9 @@ namespace dlc::compiler {
 /// clock (processors with AVX512-BF16), else 256.
 unsigned hostVectorBits();
 
+/// Whether this machine has an instruction for x * 2^n on 16 lanes.
+bool hostScales();
+
 /// Returns `func`'s schedule with every field that the CPU lowering reads filled in; fields that are there stay.
 /// `vectorBits` is the register width to plan for. Null (with an error on the kernel) if no loop order is legal.
 ir::kernel::ScheduleAttr completeSchedule(ir::kernel::FuncOp func, unsigned vectorBits);

@@ -233,6 +233,11 @@ unsigned hostVectorBits() {
   return bits;
 }
 
+bool hostScales() {
+  static const bool has = llvm::sys::getHostCPUFeatures().lookup("avx512f");
+  return has;
+}
+
 ScheduleAttr completeSchedule(FuncOp func, unsigned vectorBits) { return Scheduler(func, vectorBits).run(); }
 
 namespace {

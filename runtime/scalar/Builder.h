@@ -32,6 +32,9 @@
 //                                          only applied to values that fit; to Bool: never used (compare with 0)
 //   V libm(Libm f, V x...)                 scalar call in the value's kind (see Libm); a vector builder calls per lane
 //   void raise(V condition, Fault f)       marks the kernel's error slot if the Bool condition holds in any lane
+// Where kHasShortcuts<B>, which must not change a bit of a result:
+//   bool scale(V x, V n, V &result)        x * 2^n for whole n (a float), one rounding; false: no instruction for it
+//   void inAnyLane(V condition, F f, V &...)  f() replaces the values; it may be left out if no lane has the condition
 // clang-format on
 #ifndef DLC_RUNTIME_SCALAR_BUILDER_H
 #define DLC_RUNTIME_SCALAR_BUILDER_H
@@ -93,6 +96,9 @@ constexpr const char *libmName(Libm f) {
                                     "atan2", "pow",   "fmod",  "hypot", "nextafter", "dlc_ipow"};
   return kNames[static_cast<int>(f)];
 }
+
+/// Whether the builder has the shortcuts described above.
+template <class B> inline constexpr bool kHasShortcuts = false;
 
 /// Whether values of type V are C++ numbers, so that their kind is known when templates are
 /// instantiated.

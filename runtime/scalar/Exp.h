@@ -9,10 +9,10 @@ namespace dlc::scalar {
 
 namespace detail {
 
-/// x = n * ln 2 + r with |r| <= ln 2 / 2; `n` as an I32 value, `r` as F32.
+/// x = n * ln 2 + r with |r| <= ln 2 / 2; `n` as an I32 value and, as `whole`, in F32; `r` as F32.
 template <class N, class V> struct ExpParts {
   N n;
-  V r;
+  V whole, r;
 };
 
 constexpr double kRoundMagic = 0x1.8p23; // adding it leaves the nearest integer in the low mantissa bits
@@ -25,11 +25,16 @@ template <class B, class V> inline auto splitExp(B &b, V x) {
   V r = b.fma(n, b.like(x, -0x1.62e4p-1), x);
   r = b.fma(n, b.like(x, -0x1.7f7d1cp-20), r);
   auto i = b.sub(b.bits(shifted), b.bits(magic));
-  return ExpParts<decltype(i), V>{i, r};
+  return ExpParts<decltype(i), V>{i, n, r};
 }
 
-// x * 2^n for n of a result that may be denormal or overflow: two exact steps and one rounding.
-template <class B, class V, class N> inline V scaleBy(B &b, V x, N n) {
+// x * 2^n for n of a result that may be denormal or overflow: two exact steps and one rounding. `whole` is n in F32.
+template <class B, class V, class N> inline V scaleBy(B &b, V x, N n, V whole) {
+  if constexpr (kHasShortcuts<B>) {
+    V result = x;
+    if (b.scale(x, whole, result))
+      return result;
+  }
   N bias = b.likeInt(n, 127), shift = b.likeInt(n, 23);
   N half = b.shr(n, b.likeInt(n, 1));
   N rest = b.sub(n, half);
@@ -53,7 +58,7 @@ template <class B, class V> inline V expF32(B &b, V x) {
   auto vanishes = b.cmp(Cmp::Lt, x, b.like(x, kExpZero));
   auto parts = splitExp(b, b.select(vanishes, zero, capAt(b, x, 89.0)));
   V p = b.add(expm1Core(b, parts.r), b.like(x, 1));
-  return b.select(vanishes, zero, scaleBy(b, p, parts.n));
+  return b.select(vanishes, zero, scaleBy(b, p, parts.n, parts.whole));
 }
 
 template <class B, class V> inline V exp2F32(B &b, V x) {
@@ -64,10 +69,11 @@ template <class B, class V> inline V exp2F32(B &b, V x) {
   x = b.select(vanishes, zero, capAt(b, x, 129.0));
   V magic = b.like(x, kRoundMagic);
   V shifted = b.add(x, magic);
-  V r = b.sub(x, b.sub(shifted, magic));
+  V whole = b.sub(shifted, magic);
+  V r = b.sub(x, whole);
   auto n = b.sub(b.bits(shifted), b.bits(magic));
   V p = b.fma(polynomial(b, r, kC), r, b.like(x, 1));
-  return b.select(vanishes, zero, scaleBy(b, p, n));
+  return b.select(vanishes, zero, scaleBy(b, p, n, whole));
 }
 
 // 2^n * (e^r - 1) + (2^n - 1), halved until the last step so that n = 128 does not overflow early.
@@ -102,7 +108,8 @@ template <class B, class V> inline V sinhF32(B &b, V x) {
   V c = capAt(b, a, 90.0);
   auto parts = splitExp(b, c);
   auto n = b.sub(parts.n, b.likeInt(parts.n, 1));
-  V half = scaleBy(b, b.add(expm1Core(b, parts.r), b.like(x, 1)), n);
+  V whole = b.sub(parts.whole, b.like(x, 1));
+  V half = scaleBy(b, b.add(expm1Core(b, parts.r), b.like(x, 1)), n, whole);
   V large = b.sub(half, b.div(b.like(x, 0.25), half));
   return b.copysign(b.select(b.cmp(Cmp::Lt, a, b.like(x, 1)), small, large), x);
 }
@@ -111,7 +118,8 @@ template <class B, class V> inline V coshF32(B &b, V x) {
   V c = capAt(b, b.absf(x), 90.0);
   auto parts = splitExp(b, c);
   auto n = b.sub(parts.n, b.likeInt(parts.n, 1));
-  V half = scaleBy(b, b.add(expm1Core(b, parts.r), b.like(x, 1)), n);
+  V whole = b.sub(parts.whole, b.like(x, 1));
+  V half = scaleBy(b, b.add(expm1Core(b, parts.r), b.like(x, 1)), n, whole);
   return b.add(half, b.div(b.like(x, 0.25), half));
 }
 

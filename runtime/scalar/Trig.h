@@ -28,13 +28,19 @@ template <class B, class V> inline auto splitTrig(B &b, V x) {
   constexpr double kSecond[] = {-0x1.6b01ec5417056p-55, 0x1.d5f47d4d37703p-78, 0x1.f534ddc0db629p-96,
                                 -0x1.1f924eb53361ep-119, 0x1.8a5664f10e410p-138};
   auto d = b.template convert<Kind::F64>(x);
-  auto a = b.absf(d);
   auto c1 = b.like(d, kFirst[0]), c2 = b.like(d, kSecond[0]);
-  for (int i = 0; i < 4; ++i) {
-    auto above = b.cmp(Cmp::Ge, a, b.like(d, kLimit[i]));
-    c1 = b.select(above, b.like(d, kFirst[i + 1]), c1);
-    c2 = b.select(above, b.like(d, kSecond[i + 1]), c2);
-  }
+  auto choose = [&] {
+    auto a = b.absf(d);
+    for (int i = 0; i < 4; ++i) {
+      auto above = b.cmp(Cmp::Ge, a, b.like(d, kLimit[i]));
+      c1 = b.select(above, b.like(d, kFirst[i + 1]), c1);
+      c2 = b.select(above, b.like(d, kSecond[i + 1]), c2);
+    }
+  };
+  if constexpr (kHasShortcuts<B>)
+    b.inAnyLane(b.cmp(Cmp::Ge, b.absf(x), b.like(x, kLimit[0])), choose, c1, c2);
+  else
+    choose();
   auto high = b.mul(d, c1);
   auto low = b.fma(d, c1, b.neg(high));
   auto magic = b.like(d, 0x1.8p52);
