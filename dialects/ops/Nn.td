@@ -99,11 +99,36 @@ def Dlc_DropoutOp : NnRule<"dropout"> {
 }
 def Dlc_ScaledDotProductAttentionOp : NnRule<"scaled_dot_product_attention"> {
   let summary = "softmax(query @ key.T * scale + mask) @ value.";
-  let params = (ins T:$query, T:$key, T:$value, TOpt:$attn_mask, Float<"0.0">:$dropout_p, Bool<"False">:$is_causal, FloatOpt:$scale);
+  let params = (ins T:$query, T:$key, T:$value, TOpt:$attn_mask, Float<"0.0">:$dropout_p, Bool<"False">:$is_causal, FloatOpt:$scale, Bool<"False">:$enable_gqa);
   let kwonly = "scale";
   let samples = [Sample<"S(2,3,4), S(2,5,4), S(2,5,6)", "ref.attention(query, key, value)">,
                  Sample<"S(2,2,3,4), S(2,2,3,4), S(2,2,3,4), is_causal=True", "ref.attention(query, key, value, np.tril(np.ones((3,3), bool)))">,
-                 Sample<"S(2,3,4), S(2,5,4), S(2,5,6), S(3,5), scale=0.3", "ref.attention(query, key, value, attn_mask, 0.3)">];
+                 Sample<"S(2,3,4), S(2,5,4), S(2,5,6), S(3,5), scale=0.3", "ref.attention(query, key, value, attn_mask, 0.3)">,
+                 Sample<"S(2,4,3,4), S(2,2,5,4), S(2,2,5,6), enable_gqa=True", "ref.attention(query, np.repeat(key, 2, 1), np.repeat(value, 2, 1))">];
+}
+// In one pass: no tensor of queries x keys is made. Operands are (batch, heads, positions, features), with the heads of
+// key and value dividing those of query; results have the heads after the positions, where the next layer wants them.
+class AttentionLike<string mnemonicName> : Internal<mnemonicName> {
+  let kind = "structured";
+  let dtypes = FloatTypes;
+}
+def Dlc_AttentionOp : AttentionLike<"attention"> {
+  let summary = "Attention over (batch, heads, positions, features), and the logarithms of its sums for the gradient.";
+  // A bool mask replaces scores by `fill` where it is False; is_causal does so for keys after the query.
+  let params = (ins T:$query, T:$key, T:$value, TOpt:$mask, Bool<>:$is_causal, Num<>:$scale, Float<>:$fill, Bool<>:$zero_empty);
+  let returns = (outs O:$out, O:$lse);
+  let publicResults = 1;
+  let vjp = [Vjp<["query", "key", "value"], "attentionGrad(g_out, query, key, value, mask, out, lse, is_causal, scale, fill, zero_empty)">,
+             Vjp<["mask"], "attentionMaskGrad(g_out, query, key, value, *mask, is_causal, scale, fill, zero_empty)">];
+  let noSample = "scaled_dot_product_attention calls it";
+}
+def Dlc_AttentionBackwardOp : AttentionLike<"attention_backward"> {
+  let summary = "The gradients of attention for query, key and value; their heads come after the positions.";
+  let params = (ins T:$grad, T:$query, T:$key, T:$value, TOpt:$mask, T:$out, T:$lse, Bool<>:$is_causal, Num<>:$scale, Float<>:$fill, Bool<>:$zero_empty);
+  let returns = (outs O:$grad_query, O:$grad_key, O:$grad_value);
+  // Under create_graph its rule runs instead.
+  let differentiable = 0;
+  let noSample = "the gradient of attention";
 }
 
 def Dlc_NllLossOp : Nn<"nll_loss"> {

@@ -637,7 +637,7 @@ class nn_functional:
         """Sets elements to 0 with probability `p` and scales the others by 1 / (1 - p), in training."""
         ...
     @staticmethod
-    def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False, *, scale: float | None = None) -> Tensor:
+    def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0, is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False) -> Tensor:
         """softmax(query @ key.T * scale + mask) @ value."""
         ...
     @staticmethod

@@ -191,28 +191,6 @@ template <class V> V dropoutRule(const DropoutArgs<V> &a) {
   return where(keep, a.input * (1 / (1 - a.p)), 0.0);
 }
 
-template <class V> V scaledDotProductAttentionRule(const ScaledDotProductAttentionArgs<V> &a) {
-  TensorMeta q = metaOf(a.query), k = metaOf(a.key);
-  DLC_REQUIRE(q.dim() >= 2 && k.dim() >= 2 && sameDim(q.sizes.back(), k.sizes.back()), Runtime,
-              "scaled_dot_product_attention: `query` of sizes ", listStr(q.sizes), " does not fit `key` of sizes ",
-              listStr(k.sizes), "\ntheir last sizes must agree");
-  DLC_REQUIRE(!a.is_causal || !a.attn_mask, Runtime,
-              "scaled_dot_product_attention: both `attn_mask` and `is_causal` are given\nuse one of them");
-  double scale = a.scale ? *a.scale : 1 / std::sqrt(static_cast<double>(q.sizes.back().concretize()));
-  V scores = matmul(a.query, transpose(a.key, -2, -1)) * scale;
-  if (a.is_causal) {
-    const Dim &rows = q.sizes[q.dim() - 2], &cols = k.sizes[k.dim() - 2];
-    V seen = unsqueeze(arange<V>(Dim(0), rows), 1) >= arange<V>(Dim(0), cols);
-    scores = where(seen, scores, -INFINITY);
-  } else if (a.attn_mask) {
-    scores = dtypeOf(*a.attn_mask) == DType::Bool ? where(*a.attn_mask, scores, -INFINITY) : scores + *a.attn_mask;
-  }
-  V p = softmax(scores, -1);
-  if (a.dropout_p > 0)
-    p = dropout(p, a.dropout_p, true);
-  return matmul(p, a.value);
-}
-
 template <class V> V reduceLoss(const char *op, const V &loss, Str reduction) {
   DLC_REQUIRE(reduction == "mean" || reduction == "sum" || reduction == "none", Value, op, ": `reduction` is '",
               reduction, "'\nuse 'mean', 'sum' or 'none'");
