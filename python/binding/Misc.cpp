@@ -1,4 +1,5 @@
 // Settings and queries that concern no tensor in particular: seeds, threads, memory, dtypes.
+#include "runtime/core/Machine.h"
 #include "python/binding/Internal.h"
 #include "runtime/core/Allocator.h"
 #include "runtime/core/Knobs.h"
@@ -170,6 +171,38 @@ PyObject *setKnob(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject 
 /// " (file.py:12)" of the nearest frame outside of the package.
 PyObject *userLocationFn(PyObject *, PyObject *) { return PyUnicode_FromString(userLocation().c_str()); }
 
+/// _fma_peak(all_threads): GFLOP/s.
+PyObject *fmaPeakFn(PyObject *, PyObject *all) {
+  return guarded([&]() -> PyObject * {
+    double rate;
+    {
+      ReleaseGil release;
+      rate = fmaPeak(all == Py_True);
+    }
+    return PyFloat_FromDouble(rate);
+  });
+}
+
+/// _bandwidth(bytes, copy, all_threads): GB/s.
+PyObject *bandwidthFn(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+  return guarded([&]() -> PyObject * {
+    DLC_ARGS("_bandwidth", 3, 3, "bytes", "copy", "all_threads");
+    int64_t bytes = requireInt(slot[0], "_bandwidth", "bytes");
+    double rate;
+    {
+      ReleaseGil release;
+      rate = bandwidth(static_cast<size_t>(std::max<int64_t>(bytes, 0)), slot[1] == Py_True, slot[2] == Py_True);
+    }
+    return PyFloat_FromDouble(rate);
+  });
+}
+
+/// _cache_bytes(level)
+PyObject *cacheBytesFn(PyObject *, PyObject *level) {
+  return guarded(
+      [&] { return PyLong_FromSize_t(cacheBytes(static_cast<int>(requireInt(level, "_cache_bytes", "level")))); });
+}
+
 PyMethodDef functions[] = {
     {"manual_seed", manualSeed, METH_O, "Starts the default generator's stream of `seed`."},
     {"initial_seed", initialSeed, METH_NOARGS, "The seed of the default generator."},
@@ -181,6 +214,9 @@ PyMethodDef functions[] = {
     {"reset_peak_memory_stats", resetPeak, METH_NOARGS, "Makes the current allocation the peak."},
     {"empty_cache", emptyCacheFn, METH_NOARGS, "Returns cached memory to the system."},
     {"_user_location", userLocationFn, METH_NOARGS, nullptr},
+    {"_fma_peak", fmaPeakFn, METH_O, nullptr},
+    {"_cache_bytes", cacheBytesFn, METH_O, nullptr},
+    fastMethod("_bandwidth", bandwidthFn, nullptr),
     {"_get_knobs", getKnobs, METH_NOARGS, nullptr},
     fastMethod("_set_knob", setKnob, nullptr),
     fastMethod("result_type", resultTypeFn, "The dtype of arithmetic between two operands."),

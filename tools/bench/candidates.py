@@ -1,65 +1,104 @@
-"""What runs a model of the bench: dlc, PyTorch and its compiler, each as a zero-argument call over the same weights and inputs."""
+"""What runs a model of the bench: each candidate as a zero-argument call over the same weights and inputs."""
 
+import contextlib
 import functools
 import importlib
+import importlib.util
 
+import models
 import numpy as np
 import programs
 
-DLC = ("dlc eager", "dlc compiled")
-PEERS = ("torch eager", "torch.compile")
+DLC = ("dlc eager", "dlc compiled", "dlc max-autotune")
+PEERS = ("torch eager", "torch.compile", "torch max-autotune", "ONNX Runtime", "OpenVINO")
 NAMES = (*DLC, *PEERS)
+PACKAGES = {"ONNX Runtime": "onnxruntime", "OpenVINO": "openvino"}
 
 
-def framework_of(candidate):
-    return "dlc" if candidate.startswith("dlc") else "torch"
+def package_of(candidate):
+    return PACKAGES.get(candidate, candidate.replace(".", " ").split()[0])
+
+
+def installed(candidate):
+    return importlib.util.find_spec(package_of(candidate)) is not None
 
 
 def set_threads(count, candidates=NAMES):
-    for framework in {framework_of(c) for c in candidates}:
-        importlib.import_module(framework).set_num_threads(count)
+    for package in {package_of(c) for c in candidates} & {"dlc", "torch"}:
+        importlib.import_module(package).set_num_threads(count)
+
+
+def runner(candidate, model, threads, sizes=None):
+    """What runs a model under a candidate: `.start()` makes it ready and returns the first outputs of three calls, then
+    `.call()` runs it once. None if the candidate cannot run the model: the runtimes of ONNX files only infer.
+    """
+    if package_of(candidate) in ("dlc", "torch"):
+        return Runner(candidate, model, sizes or {})
+    if model in models.TRAINING:
+        return None
+    import onnx_peers
+
+    path = onnx_peers.exported(model, sizes or {})
+    return (onnx_peers.OnnxRuntime if candidate == "ONNX Runtime" else onnx_peers.OpenVino)(path, threads)
 
 
 class Runner:
-    """One model under one candidate: `call()` runs it once, `results` are the arrays of its first calls."""
+    """A model under dlc or PyTorch."""
 
-    def __init__(self, candidate, model, **sizes):
-        self.candidate = candidate
-        self.framework = importlib.import_module(framework_of(candidate))
-        self.program = programs.model(model, framework_of(candidate), **sizes)
+    def __init__(self, candidate, model, sizes):
+        self.candidate, self.training = candidate, model in models.TRAINING
+        self.framework = importlib.import_module(package_of(candidate))
+        self.program = programs.model(model, package_of(candidate), **sizes)
         self.inputs = [self.framework.from_numpy(x) for x in self.program.inputs]
         self.step = self._compiled(self.program.step)
         self.call = self._call()
-        self.results = [self._first(self.call()) for _ in range(3)]
+
+    def start(self, calls=3):
+        with self._settings():  # PyTorch compiles at the first calls
+            return [self._first(self.call()) for _ in range(calls)]
 
     def _compiled(self, step):
-        if self.candidate == "dlc compiled":
-            return self.framework.compile(step)
-        if self.candidate == "torch.compile":
-            return self.framework.compile(step)
-        return step
+        if self.candidate.endswith("eager"):
+            return step
+        if self.candidate.endswith("max-autotune"):
+            return self.framework.compile(step, mode="max-autotune")
+        return self.framework.compile(step)
+
+    def _settings(self):
+        if self.candidate != "torch max-autotune":
+            return contextlib.nullcontext()
+        import torch._inductor.config as config
+
+        # Constant weights are packed and folded; a training step has none.
+        return config.patch(freezing=not self.training)
 
     def _first(self, value):
         """The first output, as an array: logits, or a loss."""
         return np.array((value[0] if isinstance(value, tuple) else value).numpy())
 
     def _call(self):
-        step, inputs, feedback, period = self.step, self.inputs, self.program.feedback, self.program.period
-        if self.program.training:
+        step, inputs = self.step, self.inputs
+        if self.training:
             return functools.partial(step, *inputs)
+        if self.program.feedback:
+            return self._call_again()
         no_grad = self.framework.no_grad
-        if not feedback:
 
-            def call():
-                with no_grad():
-                    return step(*inputs)
+        def call():
+            with no_grad():
+                return step(*inputs)
 
-            return call
-        state = {"inputs": inputs, "calls": 0}
+        return call
 
-        def call_again():
+    def _call_again(self):
+        """Outputs become inputs; after a period the first inputs are taken again."""
+        step, first, feedback, period = self.step, self.inputs, self.program.feedback, self.program.period
+        no_grad = self.framework.no_grad
+        state = {"inputs": first, "calls": 0}
+
+        def call():
             if state["calls"] % period == 0:
-                state["inputs"] = inputs
+                state["inputs"] = first
             state["calls"] += 1
             with no_grad():
                 value = step(*state["inputs"])
@@ -69,7 +108,7 @@ class Runner:
             state["inputs"] = following
             return value
 
-        return call_again
+        return call
 
 
 def gap(results, reference):

@@ -30,7 +30,7 @@ def model(name, framework="dlc", **sizes):
     code = load(file, framework, HERE / "models")
     program = getattr(code, name)(**sizes)
     fill(code.torch if hasattr(code, "torch") else sys.modules[framework], program.module)
-    if not program.training:
+    if name not in models.TRAINING:
         program.module.eval()
     return program
 

@@ -16,13 +16,15 @@ NAMES = (
     "small_mlp", "mlp", "pointwise", "softmax_ce", "encoder", "decode", "resnet18", "mobilenet", "rnn",
     "train_mlp", "train_gpt", "train_cnn",
 )  # fmt: skip
+TRAINING = ("train_mlp", "train_gpt", "train_cnn")
 
 
 @dataclass
 class Program:
     """A model with its inputs.
 
-    module: what has the weights. step: what is called with the inputs and compiled; the module, or one training step.
+    module: what has the weights. step: what is called with the inputs and compiled; the module, or one training step of
+    the models in TRAINING.
     inputs: NumPy arrays. feedback: output index -> input index, for a model whose outputs are its next inputs.
     period: so many calls after which the inputs start anew (with feedback). dynamic: {input index: dims that vary}.
     """
@@ -30,7 +32,6 @@ class Program:
     module: object
     step: object
     inputs: tuple
-    training: bool = False
     feedback: dict = field(default_factory=dict)
     period: int = 1
     dynamic: dict = field(default_factory=dict)

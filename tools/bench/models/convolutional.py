@@ -151,7 +151,7 @@ def train_cnn(width=32, batch=32):
         return loss.detach()
 
     classes = np.random.default_rng(2).integers(0, 10, batch)
-    return Program(module, step, (_normal(batch, 1, 28, 28), classes), training=True)
+    return Program(module, step, (_normal(batch, 1, 28, 28), classes))
 
 
 def _normal(*shape):

@@ -61,7 +61,7 @@ def train_mlp(width=512, batch=64):
         optimizer.zero_grad()
         return loss.detach()
 
-    return Program(module, step, (_normal(batch, 784), _classes(10, batch)), training=True)
+    return Program(module, step, (_normal(batch, 784), _classes(10, batch)))
 
 
 def _normal(*shape):

@@ -126,7 +126,7 @@ def train_gpt(layers=4, width=128, heads=4, batch=8, length=64):
 
     text = _tokens(vocabulary, batch, length + 1)
     inputs = (np.ascontiguousarray(text[:, :-1]), np.ascontiguousarray(text[:, 1:]))
-    return Program(module, step, inputs, training=True)
+    return Program(module, step, inputs)
 
 
 def _tokens(vocabulary, *shape):
