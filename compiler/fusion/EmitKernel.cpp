@@ -2,6 +2,7 @@
 // else is inlined where it is used.
 #include "compiler/fusion/EmitKernel.h"
 #include "compiler/fusion/Accesses.h"
+#include "compiler/fusion/Pick.h"
 #include "compiler/fusion/ScalarCode.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -104,7 +105,29 @@ private:
       })[0];
   }
 
+  /// The element that a sum over a one-hot mask chooses, 0 if there is none. The addition makes 0 of -0, as a sum does.
+  void emitPick(uint32_t m, const Node &n, const AxisList &leaves, const Pick &pick) {
+    AxisId by = group_.shape.axes.leaves(group_.shape.reduceAxes.lookup(n.op))[0];
+    LoopDim &loop = *llvm::find_if(dims_, [&](LoopDim &d) { return llvm::is_contained(d.leaves, by); });
+    values_[m] = k_.map(loopsOf(leaves), [&](StageBuilder &s) {
+      Region region(*this, s, loopsOf(leaves));
+      Scalar at = convertScalar(s, region.read(*pick.comparison, *pick.index), DType::I64);
+      Scalar zero = constantScalar(s, DType::I64, 0);
+      Scalar inside =
+          primScalar(s, "logical_and",
+                     {primScalar(s, "ge", {at, zero}), primScalar(s, "lt", {at, {size(loop.size), DType::I64}})});
+      region.fix(loop, primScalar(s, "select", {inside, at, zero}).value);
+      DType t = dtypeOf(n.result()), compute = t == DType::F16 || t == DType::BF16 ? DType::F32 : t;
+      Scalar x = convertScalar(s, region.readOperand(*pick.choice, pick.value), compute),
+             none = constantScalar(s, compute, 0);
+      x = primScalar(s, "add", {primScalar(s, "select", {inside, x, none}), none});
+      s.yield({convertScalar(s, x, t).value});
+    })[0];
+  }
+
   void emitReduce(uint32_t m, const Node &n, const AxisList &leaves) {
+    if (std::optional<Pick> pick = findPick(graph_, group_, n))
+      return emitPick(m, n, leaves, *pick);
     AxisList by = group_.shape.axes.leaves(group_.shape.reduceAxes.lookup(n.op)), all = leaves;
     all.append(by.begin(), by.end());
     ReduceForm form = *reduceForm(*n.info);
@@ -314,9 +337,15 @@ private:
       if (known != scalars_.end())
         return known->second;
       auto stage = e_.values_.find(m);
-      Scalar x =
-          stage != e_.values_.end() ? Scalar{s_.use(stage->second), dtypeOf(e_.graph_.node(m).result())} : compute(m);
+      bool isStage = stage != e_.values_.end() && !(fixed_ && isAlongFixed(m));
+      Scalar x = isStage ? Scalar{s_.use(stage->second), dtypeOf(e_.graph_.node(m).result())} : compute(m);
       return scalars_[m] = x;
+    }
+
+    /// From now on everything is computed at position `at` of a loop that the region does not go along.
+    void fix(const LoopDim &loop, Value at) {
+      fixed_ = &loop;
+      at_ = at;
     }
 
     Scalar compute(uint32_t m) {
@@ -338,7 +367,6 @@ private:
       return load(e_.inputFor(a), dtypeOf(use.value), {});
     }
 
-  private:
     Scalar readOperand(const Node &n, Value v) {
       for (const OperandUse &use : n.uses)
         if (use.value == v)
@@ -346,6 +374,7 @@ private:
       fail(ErrorKind::Internal, n.info->name, " reads an operand that fusion does not know");
     }
 
+  private:
     Scalar gather(const Node &n) {
       Scalar row = convertScalar(s_, read(n, n.uses[1]), DType::I64);
       Access a = accessOf(e_.graph_, e_.group_, n, n.uses[0]);
@@ -357,6 +386,8 @@ private:
       SmallVector<AffineExpr> indices;
       if (!row.empty())
         indices.push_back(getAffineSymbolExpr(0, e_.context_));
+      if (fixed_ && llvm::is_contained(buffer.loops, fixed_->name))
+        return loadFixed(buffer, t);
       for (const std::string &loop : buffer.loops)
         indices.push_back(
             getAffineDimExpr(static_cast<unsigned>(llvm::find(loops_, loop) - loops_.begin()), e_.context_));
@@ -367,13 +398,33 @@ private:
       return {s_.read(buffer.memref, map, row, Bound::check, {0}, {rows}, {}, as), t};
     }
 
+    /// At the fixed position; of a loop without points it reads nothing.
+    Scalar loadFixed(const Buffer &buffer, DType t) {
+      SmallVector<AffineExpr> indices;
+      int64_t position = llvm::find(buffer.loops, fixed_->name) - buffer.loops.begin();
+      for (const std::string &loop : buffer.loops)
+        indices.push_back(
+            loop == fixed_->name
+                ? getAffineSymbolExpr(0, e_.context_)
+                : getAffineDimExpr(static_cast<unsigned>(llvm::find(loops_, loop) - loops_.begin()), e_.context_));
+      AffineMap map = AffineMap::get(static_cast<unsigned>(loops_.size()), 1, indices, e_.context_);
+      Type as = scalarType(t, e_.context_);
+      Value none = constantScalar(s_, t, 0).value;
+      return {s_.read(buffer.memref, map, at_, Bound::pad, {position}, {e_.indexArg(fixed_->size)}, none, as), t};
+    }
+
+    bool isAlongFixed(uint32_t m) const {
+      return llvm::any_of(e_.group_.shape.leavesOf(e_.graph_.node(m).result()),
+                          [&](AxisId a) { return llvm::is_contained(fixed_->leaves, a); });
+    }
+
     /// Index along a dim of the node's result: its digits joined.
     Value indexOf(const Node &n, unsigned dim) {
       AxisList leaves = e_.group_.shape.axes.leaves(e_.group_.shape.valueAxes.lookup(n.result())[dim]);
       Scalar index{};
       for (AxisId leaf : leaves) {
         LoopDim &d = *llvm::find_if(e_.dims_, [&](LoopDim &d) { return llvm::is_contained(d.leaves, leaf); });
-        Scalar digit{s_.index(d.name), DType::I64};
+        Scalar digit{&d == fixed_ ? at_ : s_.index(d.name), DType::I64};
         index = !index.value
                     ? digit
                     : primScalar(s_, "add", {primScalar(s_, "mul", {index, {e_.size(d.size), DType::I64}}), digit});
@@ -385,6 +436,8 @@ private:
     StageBuilder &s_;
     SmallVector<std::string> loops_;
     DenseMap<uint32_t, Scalar> scalars_;
+    const LoopDim *fixed_ = nullptr;
+    Value at_;
   };
 
   const Graph &graph_;

@@ -92,8 +92,8 @@ llvm::SmallVector<unsigned> findOrder(ir::kernel::FuncOp func, int last);
 /// Estimated operations of a stage's region for one point: an arith op counts 1, a transcendental about 20.
 unsigned estimateCost(mlir::Operation *stage);
 
-/// The same for a sink with all maps that it evaluates, without what is computed outside its innermost loop. Values that
-/// loop `loop` finds in memory cost a load.
+/// The same for a sink with all maps that it evaluates, without what is computed outside its innermost loop. Values
+/// that loop `loop` finds in memory cost a load.
 unsigned estimateSinkCost(const KernelPlan &plan, const Sink &sink, unsigned loop = ~0u);
 
 /// The long scalar functions that the sinks of `node` evaluate along its lanes, in the order of evaluation.

@@ -57,3 +57,35 @@ def test_tiles_do_not_depend_on_threads(threads):
         dlc.set_num_threads(before)
     want = chain_and_sum(x)
     assert same_bits(want[0], got[0])
+
+
+@pytest.mark.parametrize("classes", [1, 7, 64, 1000])
+def test_cross_entropy_reads_the_score_of_the_target(classes):
+    """One element a row instead of a sum over a one-hot mask; NaN and infinities elsewhere in the row don't matter."""
+    rng = np.random.default_rng(classes)
+    x, y = rng.standard_normal((33, classes)).astype(np.float32), rng.integers(0, classes, 33)
+    y[3] = -100
+    f = dlc.compile(lambda x, y: dlc.nn.functional.cross_entropy(x, y, reduction="none") * 1.0)
+    got = f(dlc.tensor(x), dlc.tensor(y)).numpy()
+    picked = x[np.arange(33), np.maximum(y, 0)].astype(np.float64)
+    want = np.log(np.exp(x.astype(np.float64)).sum(1)) - picked
+    want[3] = 0
+    np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-6)
+    z = np.full((2, max(classes, 2)), -np.inf, np.float32)
+    z[:, 1] = 2
+    got = f(dlc.tensor(z), dlc.tensor(np.array([1, 0]))).numpy()
+    assert got[0] == 0 and got[1] == np.inf
+    with pytest.raises(Exception, match="target|index|out of"):
+        f(dlc.tensor(x), dlc.tensor(np.full(33, classes)))
+
+
+def test_one_hot_sum_at_any_index():
+    x = dlc.tensor(np.random.default_rng(0).standard_normal((40, 9)).astype(np.float32))
+    i = dlc.tensor(np.arange(-10, 30))
+
+    def picked(x, i):
+        hot = i.unsqueeze(1) == dlc.arange(x.shape[1])
+        return dlc.where(hot, dlc.exp(x) * 2, 0.0).sum(1)
+
+    assert same_bits(picked(x, i), dlc.compile(picked)(x, i))
+    assert same_bits(picked(x[:, :0], i), dlc.compile(picked)(x[:, :0], i))
