@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -25,6 +26,25 @@ struct Jit::State {
   JITDylib *library = nullptr;
   std::atomic<uint64_t> count{0};
 };
+
+// Memory of the thread for packed operands and partial sums: grows to what the largest kernel wants and stays. Kernels
+// do not call kernels, so one piece is enough.
+static void *kernelScratch(int64_t bytes) {
+  struct Piece {
+    void *data = nullptr;
+    int64_t size = 0;
+    ~Piece() { std::free(data); }
+  };
+  static thread_local Piece piece;
+  if (bytes > piece.size) {
+    std::free(piece.data);
+    piece.size = (bytes + 4095) / 4096 * 4096;
+    piece.data = std::aligned_alloc(4096, piece.size);
+    if (!piece.data)
+      std::abort();
+  }
+  return piece.data;
+}
 
 static int64_t integerPower(int64_t base, int64_t exponent) { return scalar::intPow(base, exponent); }
 
@@ -44,14 +64,17 @@ static void addLibrary(ExecutionSession &session, SymbolMap &symbols) {
   DLC_UNARY(exp2)
   DLC_UNARY(expm1)
   DLC_UNARY(log)
-  DLC_UNARY(log2) DLC_UNARY(log10) DLC_UNARY(log1p) DLC_UNARY(sin) DLC_UNARY(cos) DLC_UNARY(tan) DLC_UNARY(asin)
-      DLC_UNARY(acos) DLC_UNARY(atan) DLC_UNARY(sinh) DLC_UNARY(cosh) DLC_UNARY(tanh) DLC_UNARY(asinh) DLC_UNARY(acosh)
-          DLC_UNARY(atanh) DLC_UNARY(erf) DLC_UNARY(erfc) DLC_UNARY(lgamma) DLC_UNARY(tgamma) DLC_UNARY(cbrt)
-              DLC_UNARY(floor) DLC_UNARY(ceil) DLC_UNARY(trunc) DLC_UNARY(roundeven) DLC_UNARY(sqrt) DLC_BINARY(atan2)
-                  DLC_BINARY(pow) DLC_BINARY(fmod) DLC_BINARY(hypot) DLC_BINARY(nextafter)
+  DLC_UNARY(log2)
+  DLC_UNARY(log10)
+  DLC_UNARY(log1p) DLC_UNARY(sin) DLC_UNARY(cos) DLC_UNARY(tan) DLC_UNARY(asin) DLC_UNARY(acos) DLC_UNARY(atan)
+      DLC_UNARY(sinh) DLC_UNARY(cosh) DLC_UNARY(tanh) DLC_UNARY(asinh) DLC_UNARY(acosh) DLC_UNARY(atanh) DLC_UNARY(erf)
+          DLC_UNARY(erfc) DLC_UNARY(lgamma) DLC_UNARY(tgamma) DLC_UNARY(cbrt) DLC_UNARY(floor) DLC_UNARY(ceil)
+              DLC_UNARY(trunc) DLC_UNARY(roundeven) DLC_UNARY(sqrt) DLC_BINARY(atan2) DLC_BINARY(pow) DLC_BINARY(fmod)
+                  DLC_BINARY(hypot) DLC_BINARY(nextafter)
 #undef DLC_UNARY
 #undef DLC_BINARY
                       add("dlc_ipow", &integerPower);
+  add("dlc_kernel_scratch", &kernelScratch);
   add("memset", &std::memset); // the code generator makes such calls of loops
   add("memcpy", static_cast<void *(*)(void *, const void *, size_t)>(&std::memcpy));
   add("memmove", static_cast<void *(*)(void *, const void *, size_t)>(&std::memmove));

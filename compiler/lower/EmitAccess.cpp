@@ -13,8 +13,8 @@ namespace dlc::compiler {
 
 //===--- Indices ---===//
 
-KernelEmitter::Linear KernelEmitter::toLinear(AffineExpr expr, unsigned dims, unsigned syms) {
-  Linear result;
+LinearIndex toLinear(AffineExpr expr, unsigned dims, unsigned syms) {
+  LinearIndex result;
   result.dims.assign(dims, 0);
   result.syms.assign(syms, 0);
   if (auto c = dyn_cast<AffineConstantExpr>(expr)) {
@@ -25,8 +25,8 @@ KernelEmitter::Linear KernelEmitter::toLinear(AffineExpr expr, unsigned dims, un
     result.syms[s.getPosition()] = 1;
   } else {
     auto binary = cast<AffineBinaryOpExpr>(expr);
-    Linear lhs = toLinear(binary.getLHS(), dims, syms), rhs = toLinear(binary.getRHS(), dims, syms);
-    auto isConstant = [](const Linear &l) {
+    LinearIndex lhs = toLinear(binary.getLHS(), dims, syms), rhs = toLinear(binary.getRHS(), dims, syms);
+    auto isConstant = [](const LinearIndex &l) {
       return l.valid && llvm::all_of(l.dims, [](int64_t c) { return c == 0; }) &&
              llvm::all_of(l.syms, [](int64_t c) { return c == 0; });
     };
@@ -99,7 +99,7 @@ Value KernelEmitter::applyBound(const Access &access, Value index, Value size, A
 
 // The common case: coefficients, no lanes of indices. Returns false if the index needs more.
 bool KernelEmitter::addLinearIndex(const Access &access, unsigned result, Address &address) {
-  Linear linear = toLinear(access.map.getResult(result), access.dims.size(), access.syms.size());
+  LinearIndex linear = toLinear(access.map.getResult(result), access.dims.size(), access.syms.size());
   if (!linear.valid)
     return false;
   for (auto [i, coefficient] : llvm::enumerate(linear.syms))

@@ -1,5 +1,6 @@
 // The loop structure of a kernel: prologue, parallel range, scalar loops, and the vectorised loop as main loop and
 // masked tail.
+#include "compiler/lower/ContractEmitter.h"
 #include "compiler/lower/KernelEmitter.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -78,7 +79,10 @@ Operation *KernelEmitter::emit() {
     if (!isStage(&op) && !isa<WriteOp>(op))
       for (Value result : op.getResults())
         eval(result, 0);
-  emitParallel();
+  if (plan_.contract)
+    ContractEmitter(*this, *plan_.contract).emit();
+  else
+    emitParallel();
   b_.create<func::ReturnOp>(loc_);
   if (!failed_)
     return function;

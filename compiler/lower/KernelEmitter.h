@@ -16,6 +16,14 @@ namespace dlc::compiler {
 /// Codes of the kernel's error slot (the slot holds the largest one seen). Division by zero is that of runtime/scalar.
 enum class KernelFault : int64_t { None = 0, DivisionByZero = 1, IndexOutOfRange = 2 };
 
+/// An index of an access as coefficients of dims and symbols; invalid if not linear.
+struct LinearIndex {
+  bool valid = true;
+  llvm::SmallVector<int64_t> dims, syms;
+  int64_t constant = 0;
+};
+LinearIndex toLinear(mlir::AffineExpr expr, unsigned dims, unsigned syms);
+
 class KernelEmitter {
 public:
   KernelEmitter(KernelPlan &plan, mlir::OpBuilder &builder);
@@ -37,6 +45,8 @@ public:
   mlir::Value callC(llvm::StringRef name, mlir::Type result, mlir::ValueRange operands);
 
 private:
+  friend class ContractEmitter;
+
   /// A value and the number of the scope that holds it.
   struct Placed {
     mlir::Value value;
@@ -60,12 +70,6 @@ private:
   };
   /// The accumulators of a reduce: [slot][copy]; an argmax has two slots (value, position).
   using Accumulators = llvm::SmallVector<llvm::SmallVector<mlir::Value>>;
-  /// An index of an access as coefficients of dims and symbols; invalid if not linear.
-  struct Linear {
-    bool valid = true;
-    llvm::SmallVector<int64_t> dims, syms;
-    int64_t constant = 0;
-  };
   /// Where an access goes.
   struct Address {
     mlir::Value buffer;      ///< pointer to the first element
@@ -146,7 +150,6 @@ private:
   // EmitAccess.cpp
   Placed evalRead(ir::kernel::ReadOp op, unsigned copy);
   void emitWrite(ir::kernel::WriteOp op, unsigned copy, mlir::Value value, llvm::ArrayRef<mlir::Value> syms);
-  Linear toLinear(mlir::AffineExpr expr, unsigned dims, unsigned syms);
   mlir::Value indexValue(mlir::AffineExpr expr, const Access &access);
   Address address(const Access &access);
   void addIndex(const Access &access, unsigned result, Address &address);

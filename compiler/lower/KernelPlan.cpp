@@ -1,5 +1,6 @@
 // Plans the loops of a kernel: reduces and writes ("sinks") are grouped greedily into one loop nest, a loop being
 // closed only where a later sink needs a reduction that the loop completes.
+#include "compiler/lower/ContractPlan.h"
 #include "compiler/lower/PlanStorage.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -52,18 +53,21 @@ llvm::DenseMap<Value, DimSet> computeDeps(FuncOp func) {
     if (!isStage(&op))
       continue;
     Block &region = op.getRegion(0).front();
-    for (Operation &inner : region) {
-      DimSet set = ownDims(func, &inner);
-      for (Value operand : inner.getOperands())
-        set |= deps.lookup(operand);
-      for (Value result : inner.getResults())
-        deps[result] = set;
-    }
+    for (Region &each : op.getRegions())
+      for (Operation &inner : each.front()) {
+        DimSet set = ownDims(func, &inner);
+        for (Value operand : inner.getOperands())
+          set |= deps.lookup(operand);
+        for (Value result : inner.getResults())
+          deps[result] = set;
+      }
     for (Value result : op.getResults()) {
       unsigned i = cast<OpResult>(result).getResultNumber();
       DimSet set = deps.lookup(region.getTerminator()->getOperand(i));
       if (auto reduce = dyn_cast<ReduceOp>(op)) // an accumulator lives at all kept dims
         set = toSet(func, reduce.getOver()) & ~toSet(func, reduce.getBy());
+      if (auto contract = dyn_cast<ContractOp>(op))
+        set = toSet(func, contract.getOver()) & ~toSet(func, contract.getBy());
       deps[result] = set;
     }
   }
@@ -285,6 +289,7 @@ public:
   FailureOr<KernelPlan> run();
 
 private:
+  FailureOr<KernelPlan> planContraction();
   LogicalResult readSchedule();
   void collectSinks();
   void addDeps(Value value, llvm::SmallVectorImpl<unsigned> &deps, llvm::DenseSet<Operation *> &seen);
@@ -497,11 +502,21 @@ LogicalResult Planner::checkWrites() {
   return success();
 }
 
+// No loop tree: the stages after the sum are evaluated on its tiles, all writes together.
+FailureOr<KernelPlan> Planner::planContraction() {
+  plan_.deps = computeDeps(func_);
+  if (failed(planContract(plan_)))
+    return failure();
+  collectSinks();
+  plan_.copiesOf.assign(plan_.sinks.size(), 1);
+  return std::move(plan_);
+}
+
 FailureOr<KernelPlan> Planner::run() {
   if (func_.getNumDims() > 60)
     return error() << "has more than 60 dims";
   if (!func_.getOps<ContractOp>().empty())
-    return error() << "contracts: it needs the lowering of contractions";
+    return planContraction();
   if (failed(readSchedule()) || failed(checkWrites()))
     return failure();
   collectSinks();
@@ -520,7 +535,7 @@ FailureOr<KernelPlan> planKernel(FuncOp func) { return Planner(func).run(); }
 
 bool isLowerable(FuncOp func) {
   if (!func.getOps<ContractOp>().empty())
-    return false;
+    return canContract(func);
   return !findOrder(func, -1).empty() || func.getNumDims() == 0;
 }
 

@@ -22,6 +22,7 @@ struct Sink {
   llvm::SmallVector<unsigned> deps; ///< reduces whose result it needs, directly or not (sink numbers)
 };
 
+struct ContractPlan;
 struct LoopNode;
 
 /// Either a sink at the current point, or a loop.
@@ -65,6 +66,7 @@ struct KernelPlan {
   llvm::SmallVector<LoopItem, 2> top;
   llvm::SmallVector<Stash> stashes;
   unsigned numLoops = 0;
+  std::shared_ptr<ContractPlan> contract;   ///< of a kernel that contracts; it has no loop tree
   llvm::DenseMap<mlir::Value, DimSet> deps; ///< dims that a stage's value or a scalar of a region varies with
 
   /// Returns the number of `reduce` among the sinks.
@@ -98,6 +100,9 @@ unsigned estimateSinkCost(const KernelPlan &plan, const Sink &sink, unsigned loo
 
 /// The long scalar functions that the sinks of `node` evaluate along its lanes, in the order of evaluation.
 std::vector<Cut> findCuts(const KernelPlan &plan, const LoopNode &node);
+
+/// Calls `visit` for every read that computing `value` evaluates, through maps but not through sums.
+void forEachRead(mlir::Value value, llvm::function_ref<void(ir::kernel::ReadOp)> visit);
 
 /// Makes the plan; on failure emits an error on the kernel that says what can't be lowered.
 mlir::FailureOr<KernelPlan> planKernel(ir::kernel::FuncOp func);

@@ -1,4 +1,5 @@
 // Derives KernelInfo from a plan.
+#include "compiler/lower/ContractPlan.h"
 #include "compiler/lower/Metadata.h"
 #include "compiler/lower/PlanStorage.h"
 
@@ -27,6 +28,25 @@ static double estimateNs(const KernelPlan &plan) {
   return ops * 0.12 / lanes + bytes * 0.01;
 }
 
+// Any split of the points of the sums will do: a piece takes the tiles that start in it. A constant number of products
+// a sum is part of the time of a point; otherwise the products are the points.
+static void describeContract(const KernelPlan &plan, KernelInfo &info) {
+  FuncOp func = plan.func;
+  ContractPlan &c = *plan.contract;
+  double ns = 0.25 / (c.width * 2.0) / std::min(1.0, c.rows * c.vectors / 8.0);
+  SmallVector<unsigned> k(c.kOuter);
+  k.push_back(c.kInner);
+  int64_t products = staticProduct(func, k);
+  double epilogue = estimateNs(plan);
+  info.rangeMultiple = 1;
+  info.nsPerPoint = products < 0 ? ns : ns * static_cast<double>(products) + epilogue;
+  if (products < 0)
+    return;
+  info.domainDims.clear();
+  for (unsigned dim : plan.order)
+    info.domainDims.push_back(sizeOf(func, dim));
+}
+
 KernelInfo describeKernel(const KernelPlan &plan) {
   FuncOp func = plan.func;
   KernelInfo info;
@@ -45,6 +65,8 @@ KernelInfo describeKernel(const KernelPlan &plan) {
     info.rangeMultiple = static_cast<int64_t>(plan.width) * copies;
   }
   info.nsPerPoint = estimateNs(plan);
+  if (plan.contract)
+    describeContract(plan, info);
   for (const Sink &sink : plan.sinks) {
     auto write = dyn_cast<WriteOp>(sink.op);
     if (!write)

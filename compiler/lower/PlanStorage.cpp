@@ -84,6 +84,11 @@ bool readsBuffer(Value buffer) {
 
 } // namespace
 
+void forEachRead(Value value, llvm::function_ref<void(ReadOp)> visit) {
+  llvm::DenseSet<Value> seen;
+  forEachMap(value, seen, [&](Value map) { map.getDefiningOp()->walk([&](ReadOp read) { visit(read); }); });
+}
+
 static unsigned countReads(Value stage) {
   unsigned count = 0;
   llvm::DenseSet<Value> seen;
@@ -160,6 +165,14 @@ bool mayShare(const KernelPlan &plan, BlockArgument input, WriteOp write) {
   auto in = cast<MemRefType>(input.getType()), out = cast<MemRefType>(write.getBuffer().getType());
   if (in.getElementType() != out.getElementType())
     return false;
+  for (auto contract : FuncOp(plan.func).getOps<ContractOp>()) {
+    bool read = false; // by tiles to come
+    auto check = [&](ReadOp r) { read |= r.getBuffer() == input; };
+    contract.walk(check);
+    contract.walk([&](UseOp use) { forEachRead(use.getValue(), check); });
+    if (read)
+      return false;
+  }
   Places places = findPlaces(plan);
   unsigned turn = places.turn[plan.sinkOf(write)];
   auto dims = write.getValue().getType().getDims();

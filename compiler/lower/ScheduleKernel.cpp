@@ -1,5 +1,6 @@
 // Phase `scheduled`: completes schedules by a static rule. The vectorised dim is the one along which most accesses are
 // neighbours in memory, as far inside as the reductions allow; everything follows from it.
+#include "compiler/lower/ContractPlan.h"
 #include "compiler/lower/KernelPlan.h"
 #include "compiler/lower/Passes.h"
 #include "compiler/lower/Schedule.h"
@@ -238,7 +239,11 @@ bool hostScales() {
   return has;
 }
 
-ScheduleAttr completeSchedule(FuncOp func, unsigned vectorBits) { return Scheduler(func, vectorBits).run(); }
+ScheduleAttr completeSchedule(FuncOp func, unsigned vectorBits) {
+  if (!func.getOps<ContractOp>().empty())
+    return completeContractSchedule(func, vectorBits);
+  return Scheduler(func, vectorBits).run();
+}
 
 namespace {
 

@@ -1,0 +1,165 @@
+// Phase `scheduled`, contractions: the size of the register tile, the cache blocks, and which operands are packed.
+#include "compiler/lower/ContractPlan.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace dlc::ir::kernel;
+
+namespace dlc::compiler {
+
+namespace {
+
+class ContractScheduler {
+public:
+  ContractScheduler(FuncOp func, ContractRoles &roles, unsigned vectorBits);
+  ScheduleAttr run();
+
+private:
+  void chooseTile();
+  double cyclesOf(int64_t rows, int64_t vectors);
+  void choosePacks();
+  void chooseBlocks();
+  int64_t given(StringRef field, StringRef name, int64_t otherwise) {
+    return given_ ? given_.getTile(field, name, otherwise) : otherwise;
+  }
+
+  FuncOp func_;
+  ContractRoles &roles_;
+  ScheduleAttr given_;
+  int64_t width_, registers_, bytes_;
+  int64_t m_, n_, k_, innerK_; ///< -1 if unknown
+  int64_t rows_ = 1, vectors_ = 1;
+  bool packLhs_ = false, packRhs_ = false;
+  int64_t blockM_ = 0, blockN_ = 0, blockK_ = 0;
+};
+
+} // namespace
+
+// Sizes that are not constants count as this.
+static constexpr int64_t kUsual = 512;
+
+ContractScheduler::ContractScheduler(FuncOp func, ContractRoles &roles, unsigned vectorBits)
+    : func_(func), roles_(roles), given_(func.getScheduleAttr()) {
+  Type sum = cast<ValType>(roles.op.getResult().getType()).getElementType();
+  bytes_ = sum.getIntOrFloatBitWidth() / 8;
+  width_ = vectorBits / 8 / bytes_;
+  if (given_ && given_.getVecWidth())
+    width_ = given_.getVecWidth();
+  registers_ = vectorBits >= 512 ? 32 : 16;
+  m_ = staticProduct(func, roles.m);
+  n_ = staticProduct(func, {roles.n});
+  SmallVector<unsigned> k(roles.kOuter);
+  k.push_back(roles.kInner);
+  k_ = staticProduct(func, k);
+  innerK_ = staticProduct(func, {roles.kInner});
+}
+
+// Cycles of all tiles for one k: two products or two loads of a vector each; a load of a row's element is one too, and
+// pointers of many rows do not fit the address registers.
+double ContractScheduler::cyclesOf(int64_t rows, int64_t vectors) {
+  int64_t m = m_ < 0 ? kUsual : m_, n = n_ < 0 ? kUsual : n_;
+  double products = rows * vectors / 2.0, loads = (rows + vectors) / 2.0, latency = rows * vectors < 8 ? 2.0 : 0.0;
+  double cycles = std::max({products, loads * 1.05, latency}) + 0.15;
+  int64_t tiles = ((m + rows - 1) / rows) * ((n + vectors * width_ - 1) / (vectors * width_));
+  return cycles * static_cast<double>(tiles);
+}
+
+void ContractScheduler::chooseTile() {
+  int64_t fixedRows = given("micro", "m", 0), fixedColumns = given("micro", "n", 0);
+  if (!fixedColumns && roles_.packedColumns % width_ == 0 && roles_.packedColumns / width_ <= 6)
+    fixedColumns = roles_.packedColumns;
+  double best = 1e300;
+  int64_t most = registers_ == 32 ? 4 : 3;
+  for (int64_t vectors = 1; vectors <= 6; ++vectors) {
+    if (fixedColumns ? vectors != fixedColumns / width_ : vectors > most)
+      continue;
+    for (int64_t rows = 1; rows <= 14; ++rows) {
+      if (fixedRows ? rows != fixedRows : rows * vectors + vectors + 1 > registers_ && rows > 1)
+        continue;
+      double cycles = cyclesOf(rows, vectors);
+      if (cycles > best)
+        continue;
+      best = cycles;
+      rows_ = rows;
+      vectors_ = vectors;
+    }
+  }
+  if (fixedRows)
+    rows_ = fixedRows;
+  if (fixedColumns)
+    vectors_ = std::max<int64_t>(1, fixedColumns / width_);
+}
+
+void ContractScheduler::choosePacks() {
+  int64_t columns = vectors_ * width_;
+  packLhs_ = !roles_.lhs.read || (roles_.lhsStep != 1 && (n_ < 0 || n_ > 4 * columns));
+  bool inPlace = roles_.rhs.comesPacked
+                     ? roles_.packedColumns == columns
+                     : roles_.rhsIsContiguous && n_ >= 0 && n_ % columns == 0 && m_ >= 0 && m_ <= 2 * rows_;
+  packRhs_ = !roles_.rhs.read || !inPlace;
+}
+
+void ContractScheduler::chooseBlocks() {
+  int64_t columns = vectors_ * width_;
+  constexpr int64_t kPanelBytes = 96 << 10, kRowsBytes = 512 << 10;
+  // Slices of equal length whose panel of rhs stays near.
+  int64_t most = std::max<int64_t>(64, kPanelBytes / (columns * bytes_));
+  bool packs = packLhs_ || packRhs_;
+  bool padded = roles_.lhs.read && roles_.lhs.read.getBound() && !packLhs_;
+  if (innerK_ > most + most / 2) {
+    int64_t slices = (innerK_ + most - 1) / most;
+    blockK_ = (innerK_ + slices - 1) / slices;
+    blockK_ = (blockK_ + 7) / 8 * 8;
+  } else if (innerK_ < 0 && (packs || padded)) {
+    blockK_ = most;
+  }
+  bool sliced = blockK_ != 0 || (packs && !roles_.kOuter.empty());
+  int64_t length = blockK_ ? blockK_ : innerK_ > 0 ? innerK_ : most;
+  blockM_ = packRhs_ ? 1024 : 256;
+  if (packLhs_)
+    blockM_ = std::clamp<int64_t>(kRowsBytes / (length * bytes_), rows_, 1024);
+  if (m_ >= 0)
+    blockM_ = std::min(blockM_, std::max<int64_t>(m_, 1));
+  blockM_ = (blockM_ + rows_ - 1) / rows_ * rows_;
+  int64_t panels = packLhs_ ? std::max<int64_t>(1, 512 / columns) : 1;
+  if (n_ >= 0)
+    panels = std::clamp<int64_t>((n_ + columns - 1) / columns, 1, panels);
+  (void)sliced;
+  blockN_ = panels * columns;
+}
+
+ScheduleAttr ContractScheduler::run() {
+  chooseTile();
+  choosePacks();
+  chooseBlocks();
+  Builder b(func_.getContext());
+  NamedAttrList fields(given_ ? given_.getFields() : b.getDictionaryAttr({}));
+  auto size = [&](int64_t x) { return b.getI64IntegerAttr(x); };
+  auto complete = [&](StringRef field, ArrayRef<std::pair<StringRef, Attribute>> entries) {
+    NamedAttrList list(given_ && given_.has(field) ? cast<DictionaryAttr>(given_.getFields().get(field))
+                                                   : b.getDictionaryAttr({}));
+    for (auto [name, value] : entries)
+      if (!list.get(name))
+        list.append(name, value);
+    fields.set(field, list.getDictionary(func_.getContext()));
+  };
+  complete("micro", {{"m", size(rows_)}, {"n", size(vectors_ * width_)}, {"k", size(4)}});
+  complete("block", {{"m", size(blockM_)}, {"n", size(blockN_)}, {"k", size(blockK_)}});
+  auto word = [&](bool block) { return b.getStringAttr(block ? "block" : "none"); };
+  complete("pack", {{"lhs", word(packLhs_)}, {"rhs", word(packRhs_)}});
+  if (!fields.get("vec"))
+    fields.set("vec", b.getDictionaryAttr(b.getNamedAttr(func_.getDimName(roles_.n), size(width_))));
+  return ScheduleAttr::get(func_.getContext(), fields.getDictionary(func_.getContext()));
+}
+
+ScheduleAttr completeContractSchedule(FuncOp func, unsigned vectorBits) {
+  std::string why;
+  FailureOr<ContractRoles> roles = findRoles(func, why);
+  if (succeeded(roles))
+    return ContractScheduler(func, *roles, vectorBits).run();
+  func.emitOpError() << "can't be lowered: " << why;
+  return {};
+}
+
+} // namespace dlc::compiler
