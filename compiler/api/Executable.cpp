@@ -32,8 +32,8 @@ std::string Executable::describe() const {
        << evaluate(i.writtenBytes, Ints(hints_)) << '\n';
   }
   os << stats_.kernels << " kernels (" << stats_.distinctKernels << " distinct), " << stats_.libraryCalls
-     << " library calls, " << stats_.otherSteps << " other steps, " << stats_.memorySteps << " copies; arena "
-     << stats_.arenaBytes << " bytes\n";
+     << " library calls, " << (stats_.stateSteps ? str(stats_.stateSteps, " state steps, ") : "") << stats_.otherSteps
+     << " other steps, " << stats_.memorySteps << " copies; arena " << stats_.arenaBytes << " bytes\n";
   return os.str();
 }
 

@@ -22,6 +22,7 @@ struct ExecutableStats {
   int64_t libraryCalls = 0;     ///< matrix products, convolutions
   int64_t otherSteps = 0;       ///< ops that run their eager kernel
   int64_t memorySteps = 0;      ///< copies and fills
+  int64_t stateSteps = 0;       ///< that run only when a parameter has changed
   int64_t llvmCompilations = 0; ///< kernels that went through LLVM
   int64_t cacheHits = 0;        ///< kernels whose code came from the persistent cache
   int64_t arenaBytes = 0;       ///< memory of temporaries for the recorded sizes

@@ -16,6 +16,8 @@ std::unique_ptr<mlir::Pass> createSimplifyPass();
 /// `dlc-materialize`: copies where a view has no strides on its operand's layout, and where a result of the function is
 /// an argument, a view or a result already.
 std::unique_ptr<mlir::Pass> createMaterializePass();
+/// `dlc-state-part`: what follows from state arguments alone becomes functions of its own (see StatePart.h).
+std::unique_ptr<mlir::Pass> createStatePartPass();
 
 void registerGraphPasses();
 

@@ -394,6 +394,7 @@ void registerGraphPasses() {
   registerPass(createDecomposePass);
   registerPass(createSimplifyPass);
   registerPass(createMaterializePass);
+  registerPass(createStatePartPass);
 }
 
 } // namespace dlc::compiler

@@ -1,6 +1,8 @@
 // Buffers and steps of a fused function.
 #include "compiler/pipeline/BuildPlan.h"
+#include "compiler/cpu/CpuCompiler.h"
 #include "compiler/fusion/FusePass.h"
+#include "compiler/graph/StatePart.h"
 #include "runtime/exec/OpCall.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringSet.h"
@@ -41,9 +43,46 @@ private:
         continue;
       }
       const Layout &l = layouts_.of(arg);
+      if (isDerived(func_, arg)) {
+        addDerived(arg);
+        continue;
+      }
       buffers_[arg] = b_.addInput(dtypeOf(arg), l.sizes, l.strides);
       inputs_.push_back(arg);
     }
+  }
+
+  void addDerived(BlockArgument arg) {
+    auto name = func_.getArgAttrOfType<FlatSymbolRefAttr>(arg.getArgNumber(), kDerivedAttr);
+    auto maker = func_->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(name.getAttr());
+    DLC_CHECK(maker, "no function ", name.getValue().str());
+    DerivedSpec spec;
+    ExecutableStats stats;
+    spec.key = keyOf(maker);
+    spec.maker = PlanMaker(maker, kernels_, stats).run();
+    stats_.stateSteps += stats.kernels + stats.libraryCalls + stats.otherSteps + stats.memorySteps;
+    for (int64_t f : func_.getArgAttrOfType<DenseI64ArrayAttr>(arg.getArgNumber(), kFromAttr).asArrayRef())
+      spec.from.push_back(static_cast<int32_t>(f));
+    spec.needed = !arg.use_empty();
+    buffers_[arg] = b_.addDerived(dtypeOf(arg), layouts_.of(arg).sizes, std::move(spec));
+  }
+
+  /// Equal texts: the same function. Kernels are named by their code.
+  std::string keyOf(func::FuncOp maker) {
+    std::string key;
+    llvm::raw_string_ostream os(key);
+    OwningOpRef<Operation *> copy = maker->clone();
+    copy->setAttr(SymbolTable::getSymbolAttrName(), StringAttr::get(maker.getContext(), "state"));
+    copy->walk([&](Operation *op) {
+      op->removeAttr("ops");
+      if (!isLaunch(op))
+        return;
+      auto kernel = op->getAttrOfType<FlatSymbolRefAttr>("kernel");
+      os << CpuCompiler::objectOf(kernels_.find(kernel.getValue())->second).key << ' ';
+      op->setAttr("kernel", FlatSymbolRefAttr::get(maker.getContext(), "k"));
+    });
+    copy->print(os, OpPrintingFlags().useLocalScope().enableDebugInfo(false));
+    return key;
   }
 
   /// The position of the last op that touches each root.

@@ -113,9 +113,10 @@ private:
   /// Fusion may find out late that nobody needs a kernel's results.
   std::vector<ir::kernel::FuncOp> launchedKernels() {
     llvm::StringSet<> names;
-    for (Operation &op : module_.lookupSymbol<func::FuncOp>("main").getBody().front())
-      if (auto kernel = op.getAttrOfType<FlatSymbolRefAttr>("kernel"))
-        names.insert(kernel.getValue());
+    for (func::FuncOp func : module_.getOps<func::FuncOp>())
+      for (Operation &op : func.getBody().front())
+        if (auto kernel = op.getAttrOfType<FlatSymbolRefAttr>("kernel"))
+          names.insert(kernel.getValue());
     std::vector<ir::kernel::FuncOp> launched;
     for (ir::kernel::FuncOp kernel : kernels())
       if (names.contains(kernel.getSymName()))

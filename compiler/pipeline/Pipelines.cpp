@@ -29,6 +29,7 @@ void addPasses(OpPassManager &pm, StringRef phase, const CompileOptions &options
     pm.addNestedPass<func::FuncOp>(createSimplifyPass()); // what rules leave: casts, identities, repeated ops
     pm.addNestedPass<func::FuncOp>(createPushViewsPass());
     pm.addNestedPass<func::FuncOp>(createMaterializePass()); // last: simplification would undo its copies
+    pm.addPass(createStatePartPass());
   } else if (phase == "fused") {
     pm.addPass(createFusePass({options.fuse, options.fusionFuel}));
   } else if (phase == "scheduled") {

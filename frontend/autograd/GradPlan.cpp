@@ -126,7 +126,7 @@ void GradPlan::compile(Variant &v) const {
     return;
   FactSink sink;
   try {
-    v.compiled = currentBackend()(v.graph, {name_, {}});
+    v.compiled = currentBackend()(v.graph, {name_, {}, {}});
   } catch (const std::exception &e) {
     warnOnce(str("the backward of a compiled function (", v.graph.nodes.size(),
                  " ops) could not be compiled and runs in the interpreter: ", e.what()));

@@ -31,6 +31,7 @@ public:
 struct BackendOptions {
   std::string name;              ///< for dumps and messages
   std::vector<bool> sharedInput; ///< inputs whose storage another input views too: never written early
+  std::vector<bool> stateInput;  ///< inputs that belong to the program and that no graph writes; may be shorter
 };
 
 /// Compiles; throws dlc::Error (message: what failed, last line: how to replay) when it can't.

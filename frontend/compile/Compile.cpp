@@ -202,7 +202,7 @@ std::shared_ptr<CompiledGraph> CompiledFunction::build(const Graph &g, const tra
   blocking([&] {
     ForkGate gate;
     try {
-      compiled = backend(g, {name_, piece.sharedInput});
+      compiled = backend(g, {name_, piece.sharedInput, piece.stateInput});
     } catch (...) {
       failed = std::current_exception();
     }
@@ -373,6 +373,7 @@ bool CompiledFunction::enqueue(const trace::Piece &piece, Skeleton key, std::sha
   auto copy = std::make_shared<trace::Piece>();
   copy->graph = piece.graph;
   copy->sharedInput = piece.sharedInput;
+  copy->stateInput = piece.stateInput;
   copy->marks = piece.marks;
   learnLocations(piece.graph);
   if (!backgroundCompiles())

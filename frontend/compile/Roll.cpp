@@ -412,9 +412,19 @@ private:
       graph.inputs.push_back(graph.addValue(m));
       if (!piece_.marks.empty())
         part.piece.marks.push_back(marksOf(ref));
+      bool state = agree;
+      for (size_t k = 0; state && k < steps; ++k)
+        state = isState(part.in[k * numIn + s]);
+      part.piece.stateInput.push_back(state);
     }
     part.piece.sharedInput.assign(numIn, false);
     return changed;
+  }
+
+  /// An input that belongs to the program, or a view of one.
+  bool isState(int32_t v) const {
+    auto it = std::find(g_.inputs.begin(), g_.inputs.end(), rootOf(v));
+    return it != g_.inputs.end() && piece_.isState(static_cast<size_t>(it - g_.inputs.begin()));
   }
 
   /// What the user said of an input; of views of it, that it is a parameter.

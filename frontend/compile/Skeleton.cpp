@@ -214,7 +214,7 @@ Skeleton skeletonOf(const trace::Piece &piece) {
     bool rowMajor = isRowMajor(m);
     e.put(m.dtype);
     e.put(static_cast<uint8_t>(m.dim()));
-    e.put(static_cast<uint8_t>(rowMajor | (piece.sharedInput[i] ? 2 : 0)));
+    e.put(static_cast<uint8_t>(rowMajor | (piece.sharedInput[i] ? 2 : 0) | (piece.isState(i) ? 4 : 0)));
     for (const Dim &d : m.sizes)
       e.number(d);
     if (!rowMajor)

@@ -1,5 +1,6 @@
 // Pieces too small to compile, run again: arguments are laid out once, and each run calls the eager kernels directly.
 #include "frontend/compile/PieceCode.h"
+#include "runtime/core/StorageWatch.h"
 #include "runtime/op/Ops.h"
 #include <unordered_map>
 
@@ -279,6 +280,7 @@ private:
     Tensor target[1] = {to};
     Arg<Tensor> args[3] = {Arg<Tensor>::of(to), Arg<Tensor>::of(from), Arg<Tensor>::ofBool(false)};
     opInfo(OpId::Copy).kernel(args, target);
+    StorageWatch::wrote(to.storage());
   }
 
   size_t numValues_;

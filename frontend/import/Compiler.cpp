@@ -56,6 +56,8 @@ std::string sourceOf(const Graph &graph, const BackendOptions &options,
   std::string bytes = graphBytes(graph);
   for (bool shared : options.sharedInput)
     bytes += shared ? '1' : '0';
+  for (bool state : options.stateInput)
+    bytes += state ? 's' : '.';
   return compiler::graphSource(bytes, compileOptions);
 }
 

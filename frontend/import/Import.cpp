@@ -66,6 +66,8 @@ private:
         func_.setArgAttr(at, "dlc.strides", stridesAttr(m.strides));
       if (i < options_.sharedInput.size() && options_.sharedInput[i])
         func_.setArgAttr(at, "dlc.shared", b_.getUnitAttr());
+      if (i < options_.stateInput.size() && options_.stateInput[i])
+        func_.setArgAttr(at, "dlc.state", b_.getUnitAttr());
     }
     for (size_t i = 0; i < g_.numbers.size(); ++i)
       numbers_.push_back(entry->getArgument(at++));

@@ -51,6 +51,8 @@ int32_t Recorder::addInput(State &s, const Tensor &view, const Tensor &original,
   int32_t index = static_cast<int32_t>(graph_.inputs.size());
   graph_.inputs.push_back(value);
   inputTensors_.push_back(kept);
+  inputState_.push_back(!s.storage->foreign() && !(view.impl()->requiresGrad && isTaping()) && belongsToModule &&
+                        belongsToModule(view));
   if (keepMarks_ || readMarks) {
     inputMarks_.resize(inputTensors_.size());
     inputMarks_.back().parameter = view.impl()->requiresGrad;

@@ -437,6 +437,7 @@ void Recorder::reset() {
   sawFallible_ = false;
   inputTensors_.clear();
   inputMarks_.clear();
+  inputState_.clear();
   piece_.inputs.clear();
   originals_.clear();
   wholeStorage_.clear();
@@ -497,9 +498,12 @@ void Recorder::flush(FlushReason reason, const std::string &what) {
   piece_.numbers = piece_.graph.numbers;
   piece_.marks.resize(piece_.marks.empty() ? 0 : piece_.inputs.size());
   piece_.sharedInput.assign(piece_.inputs.size(), false);
+  std::swap(piece_.stateInput, inputState_);
   for (auto &s : states())
-    for (int32_t i : s->inputsOf)
+    for (int32_t i : s->inputsOf) {
       piece_.sharedInput[i] = s->inputsOf.size() > 1;
+      piece_.stateInput[i] = piece_.stateInput[i] && !s->dirty;
+    }
   // The runner reads and writes inputs' memory: they are real from here on.
   for (auto &s : states())
     if (s->input && s->storage->lazy() == this)

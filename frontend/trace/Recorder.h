@@ -29,6 +29,10 @@ struct Piece {
   std::vector<Tensor> inputs;
   /// Inputs that share their storage with another input: not to be written before everything has been read.
   std::vector<bool> sharedInput;
+  /// Inputs that belong to the program and that it only reads: parameters and buffers, unless the tape is to change
+  /// them. What follows from them alone need not be computed in every call.
+  std::vector<bool> stateInput;
+  bool isState(size_t input) const { return input < stateInput.size() && stateInput[input]; }
   std::vector<Number> numbers;
   GradLog gradients; ///< of a call that ends, if asked for with logGradients() and its results are to have plans
   std::shared_ptr<GradPlan> plan; ///< with roots in `gradients` the runner runs this plan's forward
@@ -86,6 +90,8 @@ public:
   TapeEnd tapeEnd() const { return tapeEnd_; }
   /// Reads the marks that the user put on a tensor; null while there are none in the process.
   static inline void (*readMarks)(const Tensor &t, DimMarks &out) = nullptr;
+  /// Whether a tensor belongs to a module, as its parameter or buffer; null: none does.
+  static inline bool (*belongsToModule)(const Tensor &t) = nullptr;
   /// Whether pieces are to have marks though nobody marked anything.
   void keepMarks(bool on) { keepMarks_ = on; }
   /// Installs an observer for the call (null: takes it away). Only between pieces.
@@ -166,6 +172,7 @@ private:
   size_t numStates_ = 0;
   std::vector<Tensor> inputTensors_;
   std::vector<DimMarks> inputMarks_;
+  std::vector<bool> inputState_;
   bool keepMarks_ = false;
   Piece piece_;
   uint64_t epoch_;

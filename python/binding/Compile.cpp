@@ -8,6 +8,8 @@
 #include "python/capture/hooks/Hooks.h"
 #include "python/capture/session/Numbers.h"
 #include "runtime/core/ForkSafe.h"
+#include "runtime/core/StorageWatch.h"
+#include "runtime/exec/DerivedValues.h"
 #include "runtime/exec/Profile.h"
 #include <frameobject.h>
 #include <structmember.h>
@@ -379,6 +381,25 @@ void readDimMarks(const Tensor &t, trace::DimMarks &out) {
   out.fixed = static_cast<uint32_t>(PyLong_AsUnsignedLongMask(PyTuple_GET_ITEM(marks, 1)));
 }
 
+bool belongsToModule(const Tensor &t) {
+  auto *object = static_cast<PyObject *>(t.impl()->pyObject);
+  return (object && Py_TYPE(object) != tensorType) || StorageWatch::isMarkedState(t.storage());
+}
+
+/// _mark_state(tensor): its memory is a module's from now on. Returns the tensor; None stays None.
+PyObject *markState(PyObject *, PyObject *tensor) {
+  if (isTensor(tensor))
+    StorageWatch::markState(tensorOf(tensor).storage());
+  return Py_NewRef(tensor);
+}
+
+/// _derived_stats(): what compiled programs keep of parameters in other forms.
+PyObject *derivedStatsFn(PyObject *, PyObject *) {
+  DerivedStats s = derivedStats();
+  return Py_BuildValue("{s:L,s:L,s:L}", "runs", (long long)s.runs, "values", (long long)s.values, "bytes",
+                       (long long)s.bytes);
+}
+
 /// _use_dim_marks(): recorders read the marks from now on.
 PyObject *useDimMarks(PyObject *, PyObject *) {
   trace::Recorder::readMarks = readDimMarks;
@@ -416,6 +437,8 @@ PyMethodDef functions[] = {{"_compile_stats", statsFn, METH_NOARGS, nullptr},
                            {"_wait_for_background", waitFn, METH_O, nullptr},
                            {"_begin_disabled", beginDisabled, METH_O, nullptr},
                            {"_end_disabled", endDisabled, METH_NOARGS, nullptr},
+                           {"_mark_state", markState, METH_O, nullptr},
+                           {"_derived_stats", derivedStatsFn, METH_NOARGS, nullptr},
                            {"_use_dim_marks", useDimMarks, METH_NOARGS, nullptr},
                            {"_start_profile", startProfileFn, METH_NOARGS, nullptr},
                            {"_take_profile", takeProfileFn, METH_NOARGS, nullptr},
@@ -435,6 +458,7 @@ void initCompile(PyObject *module) {
   setBlockingScope(withoutGil);
   installCompile();
   installCompiler();
+  trace::Recorder::belongsToModule = belongsToModule;
   setLocator({mark, describeMark});
   initNumbers(module);
   initHooks(module);

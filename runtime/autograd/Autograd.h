@@ -86,6 +86,8 @@ public:
 GradMeta &gradMetaOf(const Tensor &t);
 GradMeta *gradMetaOrNull(const Tensor &t);
 bool requiresGrad(const Tensor &t);
+/// Whether the op that this thread dispatches is being put on the tape.
+bool isTaping();
 bool isLeaf(const Tensor &t);
 /// The gradient function of a non-leaf, null for leaves. Views of a storage changed in place get theirs renewed here.
 Ref<GradNode> gradFunction(const Tensor &t);

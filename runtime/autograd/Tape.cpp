@@ -192,6 +192,8 @@ void checkInPlaceLeaf(const OpInfo &op, const Tensor &self) {
               "\nuse the out-of-place form, or wrap the call in no_grad()");
 }
 
+thread_local bool taping = false;
+
 void differentiable(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form) {
   if (form == CallForm::InPlace)
     checkInPlaceLeaf(op, args[0].value[0]);
@@ -209,7 +211,13 @@ void differentiable(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Ten
   GradObserver *o = currentInterceptor() ? observer : nullptr;
   if (o)
     o->before(op, args, *raw, form, copySelf);
-  dispatchBelowAutograd(op, args, outs, form);
+  {
+    struct Taping {
+      bool before = std::exchange(taping, true);
+      ~Taping() { taping = before; }
+    } scope;
+    dispatchBelowAutograd(op, args, outs, form);
+  }
   raw->saveResults(Span<const Tensor>(outs.data(), outs.size()));
   if (form == CallForm::InPlace)
     rebaseHistory(outs[0], node);
@@ -276,6 +284,8 @@ GradNode::~GradNode() {
     }
   }
 }
+
+bool isTaping() { return taping; }
 
 void installAutograd() { setAutogradHook(autogradDispatch); }
 

@@ -2,6 +2,7 @@
 #include "runtime/core/Storage.h"
 #include "runtime/core/Allocator.h"
 #include "runtime/core/Error.h"
+#include "runtime/core/StorageWatch.h"
 
 namespace dlc {
 
@@ -21,6 +22,7 @@ Ref<Storage> Storage::deferred(size_t bytes, LazySource *source) {
 }
 
 Storage::~Storage() {
+  StorageWatch::died(this);
   if (lazy_)
     lazy_->released(*this);
   if (release_)

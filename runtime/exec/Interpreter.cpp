@@ -1,4 +1,5 @@
 // The slow and obvious executor of graphs: what everything else is compared with, and what runs when compiling fails.
+#include "runtime/core/StorageWatch.h"
 #include "runtime/graph/Graph.h"
 #include "runtime/op/Dispatcher.h"
 #include "runtime/op/Functional.h"
@@ -11,6 +12,7 @@ void copyInto(const Tensor &to, const Tensor &from) {
   Tensor target[1] = {to};
   Arg<Tensor> args[3] = {Arg<Tensor>::of(to), Arg<Tensor>::of(from), Arg<Tensor>::ofBool(false)};
   opInfo(OpId::Copy).kernel(args, target);
+  StorageWatch::wrote(to.storage());
 }
 
 class Frame {

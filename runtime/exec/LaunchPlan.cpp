@@ -71,6 +71,12 @@ size_t LaunchPlan::keptContexts() const {
   return free_.size();
 }
 
+void LaunchPlan::dropContexts() const {
+  std::vector<std::unique_ptr<Context>> dropped; // destroyed without the lock
+  std::lock_guard<ForkMutex> lock(mutex_);
+  dropped.swap(free_);
+}
+
 size_t LaunchPlan::arenaBytes(Ints symbols) const { return shapeFor(symbols)->arenaBytes; }
 
 //===--- Shapes and contexts ---===//
@@ -150,6 +156,9 @@ void LaunchPlan::release(std::unique_ptr<Context> c) const {
   }
   for (uint32_t b : inputs_)
     c->roots[b] = Tensor();
+  for (auto [buffer, value] : derivedBuffers_)
+    c->roots[buffer] = Tensor();
+  c->derived.reset();
   for (const Output &o : outputs_)
     c->roots[o.buffer] = Tensor();
   std::unique_ptr<Context> oldest;
@@ -231,6 +240,13 @@ void LaunchPlan::bind(Context &c, Span<const Tensor> inputs, Span<const Number> 
     c.roots[inputs_[k]] = inputs[k];
     c.bases[inputs_[k]] = inputs[k].dataAs<char>();
   }
+  if (derived_) {
+    c.derived = derived_->get(inputs);
+    for (auto [buffer, value] : derivedBuffers_) {
+      c.roots[buffer] = c.derived->values[value]->value;
+      c.bases[buffer] = c.roots[buffer].dataAs<char>();
+    }
+  }
   outputs.clear();
   outputs.reserve(outputs_.size());
   for (const Output &o : outputs_) {
@@ -280,6 +296,9 @@ void LaunchPlan::run(Span<const Tensor> inputs, Span<const Number> numbers, Ints
     return addToProfile(*this, symbols, times);
   }
   seconds ? executeTimed(*c, *seconds) : execute(*c);
+  for (const Output &o : outputs_)
+    if (o.donatedInput >= 0) // what others derived from the old bytes is stale, whenever the version says so
+      StorageWatch::wrote(inputs[o.donatedInput].storage());
 }
 
 void LaunchPlan::runKernel(const PlanStep &s, Context &c) const {

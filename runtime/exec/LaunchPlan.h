@@ -3,6 +3,7 @@
 #pragma once
 #include "runtime/core/ForkSafe.h"
 #include "runtime/core/Tensor.h"
+#include "runtime/exec/DerivedValues.h"
 #include "runtime/exec/MemoryPlan.h"
 #include <memory>
 #include <string>
@@ -97,6 +98,9 @@ public:
   size_t arenaBytes(Ints symbols) const;
   /// Arenas and tables kept for later calls.
   size_t keptContexts() const;
+  void dropContexts() const;
+  /// What the plan derives from its state inputs; null if nothing.
+  const DerivedValues *derived() const { return derived_.get(); }
   /// Keeps `code` (what the step functions live in) alive as long as the plan.
   void retain(std::shared_ptr<void> code) { retained_.push_back(std::move(code)); }
 
@@ -137,6 +141,8 @@ private:
   std::vector<StepInfo> infos_;
   std::vector<PlanBuffer> buffers_;
   std::vector<uint32_t> inputs_;
+  std::shared_ptr<DerivedValues> derived_;
+  std::vector<std::pair<uint32_t, uint32_t>> derivedBuffers_; // buffer, derived value
   std::vector<Output> outputs_;
   std::vector<Tensor> constants_;
   std::vector<uint32_t> slots_;               // buffer of each pointer
@@ -160,6 +166,9 @@ public:
   LaunchPlanBuilder();
   ~LaunchPlanBuilder();
   uint32_t addInput(DType dtype, Dims sizes, Dims strides);
+  /// A row-major value that follows from state inputs alone. `spec.from` may name derived values added before; unless
+  /// `spec.needed`, steps may not use the buffer.
+  uint32_t addDerived(DType dtype, Dims sizes, DerivedSpec spec);
   /// A temporary in the arena, row-major.
   uint32_t addTemp(DType dtype, Dims sizes);
   uint32_t addConstant(Tensor value);
@@ -186,6 +195,7 @@ private:
   void insertCheck();
   void computeLifetimes();
   std::shared_ptr<LaunchPlan> plan_;
+  std::vector<DerivedSpec> derived_;
 };
 
 /// Throws the error that a kernel reported through its error slot (never called with 0).

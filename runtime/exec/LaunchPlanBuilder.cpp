@@ -26,6 +26,16 @@ uint32_t LaunchPlanBuilder::addInput(DType dtype, Dims sizes, Dims strides) {
   return id;
 }
 
+uint32_t LaunchPlanBuilder::addDerived(DType dtype, Dims sizes, DerivedSpec spec) {
+  uint32_t value = static_cast<uint32_t>(derived_.size());
+  Dims strides = contiguousStrides(sizes);
+  uint32_t id = pushBuffer({BufferKind::Input, dtype, false, 0, value, std::move(sizes), std::move(strides), 0});
+  if (spec.needed)
+    plan_->derivedBuffers_.push_back({id, value});
+  derived_.push_back(std::move(spec));
+  return id;
+}
+
 uint32_t LaunchPlanBuilder::addTemp(DType dtype, Dims sizes) {
   Dims strides = contiguousStrides(sizes);
   return pushBuffer({BufferKind::Temp, dtype, false, 0, 0, std::move(sizes), std::move(strides), 0});
@@ -187,6 +197,8 @@ void LaunchPlanBuilder::computeLifetimes() {
 std::shared_ptr<LaunchPlan> LaunchPlanBuilder::finish() {
   insertCheck();
   computeLifetimes();
+  if (!derived_.empty())
+    plan_->derived_ = DerivedValues::make(std::move(derived_));
   return std::move(plan_);
 }
 

@@ -9,7 +9,7 @@ namespace dlc {
 /// A member that one of these types gained does not travel yet: then nothing is written, until tables() has it and the
 /// sizes here are the new ones.
 static constexpr bool kComplete =
-    sizeof(LaunchPlan) == 488 && sizeof(StepInfo) == 168 && sizeof(PlanInt) == 24 && sizeof(PlanStep) == 32;
+    sizeof(LaunchPlan) == 528 && sizeof(StepInfo) == 168 && sizeof(PlanInt) == 24 && sizeof(PlanStep) == 32;
 
 namespace {
 
@@ -75,6 +75,22 @@ template <class A> void PlanArchive::tables(A &a, LaunchPlan &p) {
     a.pod(t.first);
     a.pod(t.second);
   });
+  a.list(p.derivedBuffers_, [&](std::pair<uint32_t, uint32_t> &d) {
+    a.pod(d.first);
+    a.pod(d.second);
+  });
+}
+
+const std::vector<DerivedSpec> &PlanArchive::specsOf(const LaunchPlan &plan) {
+  static const std::vector<DerivedSpec> none;
+  return plan.derived_ ? plan.derived_->specs() : none;
+}
+
+/// A derived value, but for the plan that makes it.
+template <class A> static void fields(A &a, DerivedSpec &d) {
+  a.text(d.key);
+  plain(a, d.from);
+  a.pod(d.needed);
 }
 
 bool PlanArchive::writeTables(archive::Writer &out, const LaunchPlan &plan, const std::vector<uint32_t> &kernels) {
@@ -89,6 +105,7 @@ bool PlanArchive::writeTables(archive::Writer &out, const LaunchPlan &plan, cons
   out.pod(plan.calls_.size());
   for (const auto &call : plan.calls_)
     static_cast<const OpCall *>(call.get())->write(out);
+  out.list(const_cast<std::vector<DerivedSpec> &>(specsOf(plan)), [&](DerivedSpec &d) { fields(out, d); });
   return true;
 }
 
@@ -109,6 +126,12 @@ std::shared_ptr<LaunchPlan> PlanArchive::read(archive::Reader &in, Span<const Co
       DLC_CHECK(next < numCalls, "an archived plan has fewer calls than steps that call");
       s.fn = plan->calls_[next++].get();
     }
+  std::vector<DerivedSpec> derived;
+  in.list(derived, [&](DerivedSpec &d) { fields(in, d); });
+  for (DerivedSpec &d : derived)
+    d.maker = read(in, kernels);
+  if (!derived.empty())
+    plan->derived_ = DerivedValues::make(std::move(derived));
   return plan;
 }
 

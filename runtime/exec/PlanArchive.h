@@ -15,13 +15,19 @@ public:
     for (const PlanStep &s : plan.steps_)
       if (s.kind == StepKind::Kernel)
         kernels.push_back(numberOf(reinterpret_cast<CompiledKernel>(const_cast<void *>(s.fn))));
-    return writeTables(out, plan, kernels);
+    if (!writeTables(out, plan, kernels))
+      return false;
+    for (const DerivedSpec &s : specsOf(plan))
+      if (!write(out, *s.maker, numberOf))
+        return false;
+    return true;
   }
   /// The plan that was written. `kernels[n]`: the function of number n; their code is to be retained by the caller.
   static std::shared_ptr<LaunchPlan> read(archive::Reader &in, Span<const CompiledKernel> kernels);
 
 private:
   static bool writeTables(archive::Writer &out, const LaunchPlan &plan, const std::vector<uint32_t> &kernels);
+  static const std::vector<DerivedSpec> &specsOf(const LaunchPlan &plan);
   template <class A> static void tables(A &a, LaunchPlan &plan);
 };
 

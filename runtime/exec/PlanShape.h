@@ -35,6 +35,7 @@ struct LaunchPlan::Context {
   std::vector<char *> bases;    // first element of each root
   std::vector<Tensor> roots;    // inputs and outputs while running, constants
   std::vector<int64_t> ints;
+  std::shared_ptr<const DerivedSet> derived; // while running
   int64_t error = 0;
 };
 

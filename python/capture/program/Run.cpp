@@ -1,6 +1,7 @@
 // The running part of programs: pieces, eager ops, views, and how what they wrote is taken back when a later guard
 // fails. Out of memory and Ctrl-C leave as exceptions; any other failure is a miss, after which Python runs and raises.
 #include "python/capture/program/Code.h"
+#include "runtime/core/StorageWatch.h"
 #include "runtime/core/ThreadPool.h"
 #include <cstring>
 
@@ -340,6 +341,7 @@ void rollBack(Frame &f, size_t undoMark) {
     Undo &u = f.undo.back();
     if (u.storage->bytes())
       std::memcpy(u.storage->data(), u.copy->data(), u.storage->bytes());
+    StorageWatch::wrote(*u.storage);
     f.undo.pop_back();
   }
 }

@@ -271,6 +271,7 @@ types.GeneratorType.throw  thrown(counter(3))
 types.GeneratorType.close  counter(3).close()
 _weakref.ref  weakref.ref(Child) is not None
 types.MethodType  types.MethodType(len, [1])()
+dlc._C._mark_state  dlc._C._mark_state(5)
 """
 
 _STORES = """

@@ -3,7 +3,7 @@
 import itertools
 from collections import OrderedDict, namedtuple
 
-from dlc._C import Tensor, _ModuleBase, no_grad
+from dlc._C import Tensor, _mark_state, _ModuleBase, no_grad
 from dlc._C import dtype as _dtype
 from dlc._errors import error
 from dlc.nn.hooks import BackwardHooks, RemovableHandle
@@ -163,7 +163,7 @@ class Module(_ModuleBase):
             raise TypeError(
                 f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = _mark_state(tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -388,7 +388,7 @@ class Module(_ModuleBase):
                     parameter.grad = fn(grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
-                self._buffers[name] = fn(buffer)
+                self._buffers[name] = _mark_state(fn(buffer))
         return self
 
     def to(self, *args, **kwargs):
