@@ -59,6 +59,10 @@ mlir::LogicalResult planContract(KernelPlan &plan);
 /// Returns `func`'s schedule completed (see completeSchedule).
 ir::kernel::ScheduleAttr completeContractSchedule(ir::kernel::FuncOp func, unsigned vectorBits);
 
+/// Returns the columns of a tile for `func`, whose rhs is not packed yet: the panels to pack a constant rhs in. 0 if
+/// the kernel can't be lowered.
+int64_t chooseColumns(ir::kernel::FuncOp func, unsigned vectorBits);
+
 /// Returns the product of the sizes of `dims`, or -1 if one is not a constant.
 int64_t staticProduct(ir::kernel::FuncOp func, mlir::ArrayRef<unsigned> dims);
 

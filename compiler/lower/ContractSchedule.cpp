@@ -153,6 +153,11 @@ ScheduleAttr ContractScheduler::run() {
   return ScheduleAttr::get(func_.getContext(), fields.getDictionary(func_.getContext()));
 }
 
+int64_t chooseColumns(FuncOp func, unsigned vectorBits) {
+  ScheduleAttr schedule = completeContractSchedule(func, vectorBits);
+  return schedule ? schedule.getTile("micro", "n", 0) : 0;
+}
+
 ScheduleAttr completeContractSchedule(FuncOp func, unsigned vectorBits) {
   std::string why;
   FailureOr<ContractRoles> roles = findRoles(func, why);

@@ -70,3 +70,23 @@ kernel.func @prim(%x: memref<?xf32, strided<[1]>>, %y: memref<?xi32, strided<[1]
   }
   kernel.write %a, %y[affine_map<(d0) -> (d0)>] : !kernel.val<i32, [i]>, memref<?xi32, strided<[1]>>
 }
+
+// -----
+
+// A sum over the columns of a product would need all of them at once.
+// expected-error @below {{a kernel with a contraction has no other reduction}}
+kernel.func @row_sums(%x: memref<?x?xf32, strided<[?, 1]>>, %w: memref<?x?xf32, strided<[?, 1]>>,
+    %y: memref<?xf32, strided<[1]>>, %M: index, %N: index, %K: index, %err: memref<i64>) domain(m = %M, n = %N, k = %K) outs(%y) {
+  %s = kernel.contract over(m, n, k) by(k) : !kernel.val<f32, [m, n]> lhs {
+    %0 = kernel.read %x[affine_map<(d0, d1, d2) -> (d0, d2)>] : memref<?x?xf32, strided<[?, 1]>> -> f32
+    kernel.yield %0 : f32
+  } rhs {
+    %0 = kernel.read %w[affine_map<(d0, d1, d2) -> (d2, d1)>] : memref<?x?xf32, strided<[?, 1]>> -> f32
+    kernel.yield %0 : f32
+  }
+  %r = kernel.reduce over(m, n) by(n) combine [add] : !kernel.val<f32, [m]> {
+    %0 = kernel.use %s : !kernel.val<f32, [m, n]> -> f32
+    kernel.yield %0 : f32
+  }
+  kernel.write %r, %y[affine_map<(d0) -> (d0)>] : !kernel.val<f32, [m]>, memref<?xf32, strided<[1]>>
+}

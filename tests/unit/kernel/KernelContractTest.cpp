@@ -188,4 +188,233 @@ TEST(KernelContract, Epilogues) {
     }
 }
 
+// Rows by columns instead of columns by rows: the roles of the operands are exchanged.
+const char *kTransposed = R"(
+kernel.func @transposed(%a: memref<?x?xf32, strided<[?, 1]>>, %w: memref<?x?xf32, strided<[?, 1]>>,
+    %c: memref<?x?xf32, strided<[?, 1]>>, %M: index, %N: index, %K: index, %err: memref<i64>)
+    domain(m = %M, n = %N, k = %K) outs(%c) {
+  %s = kernel.contract over(m, n, k) by(k) : !kernel.val<f32, [m, n]> lhs {
+    %0 = kernel.read %a[affine_map<(d0, d1, d2) -> (d0, d2)>] : memref<?x?xf32, strided<[?, 1]>> -> f32
+    kernel.yield %0 : f32
+  } rhs {
+    %0 = kernel.read %w[affine_map<(d0, d1, d2) -> (d2, d1)>] : memref<?x?xf32, strided<[?, 1]>> -> f32
+    kernel.yield %0 : f32
+  }
+  kernel.write %s, %c[affine_map<(d0, d1) -> (d1, d0)>] accumulate add : !kernel.val<f32, [m, n]>, memref<?x?xf32, strided<[?, 1]>>
+})";
+
+TEST(KernelContract, AccumulatesIntoATransposedOutput) {
+  KernelHarness h;
+  CompiledKernel kernel = h.one(kTransposed);
+  ASSERT_TRUE(kernel.fn);
+  for (int64_t m : {1, 5, 33})
+    for (int64_t n : {1, 17, 40})
+      for (int64_t k : {0, 1, 9}) {
+        auto a = smallIntegers(m * k + 1, 1), b = smallIntegers(k * n + 1, 2), c = smallIntegers(m * n, 3), old = c;
+        ASSERT_EQ(run(kernel, {a.data(), b.data(), c.data()}, {k, n, m, m, n, k}, 3), 0);
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < n; ++j) {
+            float want = old[j * m + i];
+            for (int64_t p = 0; p < k; ++p)
+              want += a[i * k + p] * b[p * n + j];
+            ASSERT_EQ(c[j * m + i], want) << m << " " << n << " " << k;
+          }
+      }
+}
+
+// A convolution over channels-last memory with padding, stride and dilation, weights in panels, and a fused bias.
+const char *kConvolution = R"(
+kernel.func @conv(%x: memref<?x?x?x?xf32, strided<[?, ?, ?, 1]>>, %w: memref<?x?x?x?x?xf32, strided<[?, ?, ?, 16, 1]>>,
+    %b: memref<?xf32, strided<[1]>>, %y: memref<?x?x?x?xf32, strided<[?, ?, ?, 1]>>, %B: index, %H: index, %W: index,
+    %OH: index, %OW: index, %O: index, %C: index, %err: memref<i64>)
+    domain(b = %B, oh = %OH, ow = %OW, o = %O, kh = 3, kw = 2, c = CHANNELS) outs(%y) SCHEDULE {
+  %s = kernel.contract over(b, oh, ow, o, kh, kw, c) by(kh, kw, c) : !kernel.val<f32, [b, oh, ow, o]> lhs {
+    %pad = arith.constant 0.0 : f32
+    %0 = kernel.read %x[affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d1 * 2 + d4 - 1, d2 + d5 * 2 - 1, d6)>]
+      bound pad [1, 2] of (%H, %W) pad %pad : f32 : memref<?x?x?x?xf32, strided<[?, ?, ?, 1]>> -> f32
+    kernel.yield %0 : f32
+  } rhs {
+    %0 = kernel.read %w[affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d3 floordiv 16, d4, d5, d6, d3 mod 16)>]
+      : memref<?x?x?x?x?xf32, strided<[?, ?, ?, 16, 1]>> -> f32
+    kernel.yield %0 : f32
+  }
+  %o = kernel.map over(b, oh, ow, o) : !kernel.val<f32, [b, oh, ow, o]> {
+    %0 = kernel.use %s : !kernel.val<f32, [b, oh, ow, o]> -> f32
+    %1 = kernel.read %b[affine_map<(d0, d1, d2, d3) -> (d3)>] : memref<?xf32, strided<[1]>> -> f32
+    %2 = arith.addf %0, %1 : f32
+    kernel.yield %2 : f32
+  }
+  kernel.write %o, %y[affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>]
+    : !kernel.val<f32, [b, oh, ow, o]>, memref<?x?x?x?xf32, strided<[?, ?, ?, 1]>>
+})";
+
+void checkConvolution(const CompiledKernel &kernel, int64_t B, int64_t H, int64_t W, int64_t O, int64_t C) {
+  int64_t OH = (H + 2 - 3) / 2 + 1, OW = W + 2 - 3 + 1, panels = (O + 15) / 16;
+  auto x = smallIntegers(B * H * W * C + 1, 1), w = smallIntegers(panels * 6 * C * 16, 2), bias = smallIntegers(O, 3);
+  std::vector<float> y(B * OH * OW * O, -77);
+  std::vector<int64_t> ints{H * W * C, W * C, C, 6 * C * 16, 2 * C * 16, C * 16, OH * OW * O, OW * O,
+                            O,         B,     H, W,          OH,         OW,     O,           C};
+  ASSERT_EQ(run(kernel, {x.data(), w.data(), bias.data(), y.data()}, ints, 3), 0);
+  for (int64_t b = 0; b < B; ++b)
+    for (int64_t oh = 0; oh < OH; ++oh)
+      for (int64_t ow = 0; ow < OW; ++ow)
+        for (int64_t o = 0; o < O; ++o) {
+          float want = bias[o];
+          for (int64_t kh = 0; kh < 3; ++kh)
+            for (int64_t kw = 0; kw < 2; ++kw)
+              for (int64_t c = 0; c < C; ++c) {
+                int64_t ih = oh * 2 + kh - 1, iw = ow + kw * 2 - 1;
+                if (ih >= 0 && ih < H && iw >= 0 && iw < W)
+                  want += x[((b * H + ih) * W + iw) * C + c] * w[(((o / 16 * 3 + kh) * 2 + kw) * C + c) * 16 + o % 16];
+              }
+          ASSERT_EQ(y[((b * OH + oh) * OW + ow) * O + o], want) << b << " " << oh << " " << ow << " " << o;
+        }
+}
+
+TEST(KernelContract, PaddedConvolution) {
+  KernelHarness h;
+  for (std::string channels : {"%C", "5", "8"})
+    for (std::string schedule : {"", "block = {k = 4}", "pack = {lhs = block}, block = {k = 4, m = 8}",
+                                 "micro = {m = 5}, pack = {rhs = block}"}) {
+      if (!schedule.empty())
+        schedule = "attributes {schedule = #kernel.schedule<" + schedule + ">}";
+      CompiledKernel kernel = h.one(fill(kConvolution, {{"CHANNELS", channels}, {"SCHEDULE", schedule}}));
+      ASSERT_TRUE(kernel.fn);
+      for (int64_t c : {1, 5, 8})
+        if (channels == "%C" || channels == std::to_string(c)) {
+          checkConvolution(kernel, 2, 5, 4, 20, c);
+          checkConvolution(kernel, 1, 1, 3, 1, c);
+          checkConvolution(kernel, 1, 9, 9, 16, c);
+        }
+    }
+}
+
+// Operands that are computed: rows gathered by an index, scaled and widened; weights from 16-bit floats or bytes.
+const char *kPrologue = R"(
+kernel.func @embed(%x: memref<?x?xT, strided<[?, 1]>>, %i: memref<?xi64, strided<[1]>>, %s: memref<?xf32, strided<[1]>>,
+    %w: memref<?x?xT, strided<[?, 1]>>, %c: memref<?x?xf32, strided<[?, 1]>>, %d: memref<?x?xf32, strided<[?, 1]>>,
+    %M: index, %N: index, %K: index, %R: index, %err: memref<i64>) domain(m = %M, n = COLUMNS, k = %K) outs(%c, %d) {
+  %scale = kernel.map over(m) : !kernel.val<f32, [m]> {
+    %0 = kernel.read %s[affine_map<(d0) -> (d0)>] : memref<?xf32, strided<[1]>> -> f32
+    %1 = arith.addf %0, %0 : f32
+    kernel.yield %1 : f32
+  }
+  %p = kernel.contract over(m, n, k) by(k) : !kernel.val<f32, [m, n]> lhs {
+    %0 = kernel.read %i[affine_map<(d0, d1, d2) -> (d0)>] : memref<?xi64, strided<[1]>> -> i64
+    %1 = kernel.read %x[affine_map<(d0, d1, d2)[s0] -> (s0, d2)>] syms(%0 : i64) bound check [0] of (%R)
+      : memref<?x?xT, strided<[?, 1]>> -> T
+    %2 = WIDEN %1 : T to f32
+    %3 = kernel.use %scale : !kernel.val<f32, [m]> -> f32
+    %4 = arith.mulf %2, %3 : f32
+    kernel.yield %4 : f32
+  } rhs {
+    %0 = kernel.read %w[affine_map<(d0, d1, d2) -> (d2, d1)>] : memref<?x?xT, strided<[?, 1]>> -> T
+    %1 = WIDEN %0 : T to f32
+    kernel.yield %1 : f32
+  }
+  %o = kernel.map over(m, n) : !kernel.val<f32, [m, n]> {
+    %0 = kernel.use %p : !kernel.val<f32, [m, n]> -> f32
+    %1 = kernel.prim "relu"(%0) : (f32) -> f32
+    kernel.yield %1 : f32
+  }
+  kernel.write %p, %c[affine_map<(d0, d1) -> (d0, d1)>] : !kernel.val<f32, [m, n]>, memref<?x?xf32, strided<[?, 1]>>
+  kernel.write %o, %d[affine_map<(d0, d1) -> (d0, d1)>] : !kernel.val<f32, [m, n]>, memref<?x?xf32, strided<[?, 1]>>
+})";
+
+/// `from` stores a small integer in the memory of the operands.
+template <class T> void checkPrologue(const std::string &type, const std::string &widen, T (*from)(float)) {
+  KernelHarness h;
+  for (std::string columns : {"%N", "32"}) {
+    CompiledKernel kernel =
+        h.one(fill(kPrologue, {{"COLUMNS", columns}, {"WIDEN", widen}, {"xT", "x" + type}, {" T", " " + type}}));
+    ASSERT_TRUE(kernel.fn);
+    for (int64_t m : {1, 3, 40})
+      for (int64_t n : {32, 7, 50})
+        for (int64_t k : {0, 1, 6, 65}) {
+          if (columns == "32" && n != 32)
+            continue;
+          int64_t R = 6;
+          auto xs = smallIntegers(R * k + 1, 1), ws = smallIntegers(k * n + 1, 2), scale = smallIntegers(m, 3);
+          std::vector<T> x, w;
+          for (float v : xs)
+            x.push_back(from(v));
+          for (float v : ws)
+            w.push_back(from(v));
+          std::vector<int64_t> rows(m);
+          for (int64_t i = 0; i < m; ++i)
+            rows[i] = i * 5 % R;
+          std::vector<float> c(m * n, -77), d(m * n, -77);
+          std::vector<void *> bufs{x.data(), rows.data(), scale.data(), w.data(), c.data(), d.data()};
+          ASSERT_EQ(run(kernel, bufs, {k, n, n, n, m, n, k, R}, 2), 0);
+          for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 0; j < n; ++j) {
+              float want = 0;
+              for (int64_t p = 0; p < k; ++p)
+                want += 2 * scale[i] * xs[rows[i] * k + p] * ws[p * n + j];
+              ASSERT_EQ(c[i * n + j], want) << m << " " << n << " " << k;
+              ASSERT_EQ(d[i * n + j], std::max(want, 0.f));
+            }
+          rows[m / 2] = R; // out of range
+          if (k > 0)
+            EXPECT_NE(run(kernel, bufs, {k, n, n, n, m, n, k, R}), 0);
+        }
+  }
+}
+
+TEST(KernelContract, Prologues) {
+  checkPrologue<uint16_t>("bf16", "arith.extf", [](float x) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, 4);
+    return static_cast<uint16_t>(bits >> 16);
+  });
+  checkPrologue<int8_t>("i8", "arith.sitofp", [](float x) { return static_cast<int8_t>(x); });
+}
+
+const char *kTypes = R"(
+kernel.func @types(%a: memref<?x?xA, strided<[?, 1]>>, %w: memref<?x?xB, strided<[?, 1]>>,
+    %c: memref<?x?xC, strided<[?, 1]>>, %M: index, %err: memref<i64>) domain(m = %M, n = 48, k = 21) outs(%c) {
+  %s = kernel.contract over(m, n, k) by(k) : !kernel.val<C, [m, n]> lhs {
+    %0 = kernel.read %a[affine_map<(d0, d1, d2) -> (d0, d2)>] : memref<?x?xA, strided<[?, 1]>> -> A
+    kernel.yield %0 : A
+  } rhs {
+    %0 = kernel.read %w[affine_map<(d0, d1, d2) -> (d2, d1)>] : memref<?x?xB, strided<[?, 1]>> -> B
+    kernel.yield %0 : B
+  }
+  kernel.write %s, %c[affine_map<(d0, d1) -> (d0, d1)>] : !kernel.val<C, [m, n]>, memref<?x?xC, strided<[?, 1]>>
+})";
+
+template <class A, class B, class C> void checkTypes(const char *a, const char *b, const char *c) {
+  KernelHarness h;
+  CompiledKernel kernel = h.one(fill(kTypes, {{"xA", std::string("x") + a},
+                                              {"xB", std::string("x") + b},
+                                              {"xC", std::string("x") + c},
+                                              {" A\n", std::string(" ") + a + "\n"},
+                                              {" B\n", std::string(" ") + b + "\n"},
+                                              {"<C", std::string("<") + c}}));
+  ASSERT_TRUE(kernel.fn);
+  for (int64_t m : {1, 7, 40}) {
+    std::vector<A> x(m * 21);
+    std::vector<B> w(21 * 48);
+    std::vector<C> y(m * 48, 9);
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] = static_cast<A>(static_cast<int>(i * 37 % 251) - 120);
+    for (size_t i = 0; i < w.size(); ++i)
+      w[i] = static_cast<B>(static_cast<int>(i * 53 % 249) - 120);
+    ASSERT_EQ(run(kernel, {x.data(), w.data(), y.data()}, {21, 48, 48, m}, 2), 0);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < 48; ++j) {
+        C want = 0;
+        for (int64_t p = 0; p < 21; ++p)
+          want += static_cast<C>(x[i * 21 + p]) * static_cast<C>(w[p * 48 + j]);
+        ASSERT_EQ(y[i * 48 + j], want) << i << " " << j;
+      }
+  }
+}
+
+TEST(KernelContract, Types) {
+  checkTypes<double, double, double>("f64", "f64", "f64");
+  checkTypes<int8_t, int8_t, int32_t>("i8", "i8", "i32");
+  checkTypes<int32_t, int8_t, int32_t>("i32", "i8", "i32");
+}
+
 } // namespace
