@@ -30,6 +30,12 @@ struct KernelInfo {
   std::vector<SizeRef> parallelDims;
   /// The points of the kernel are the product of these.
   std::vector<SizeRef> domainDims;
+  /// Floating-point operations of each point of some dims; their sum over the stages is the kernel's work.
+  struct Work {
+    std::vector<SizeRef> dims;
+    int64_t flops = 0;
+  };
+  std::vector<Work> work;
   /// Pieces of the range should be multiples of this (vectors of the main loop).
   int64_t rangeMultiple = 1;
   /// Estimated time of one point on one core.

@@ -152,6 +152,20 @@ static unsigned opCost(Operation &op) {
   return divides ? 5 : 20;
 }
 
+unsigned countFlops(Operation *stage) {
+  if (isa<ContractOp>(stage))
+    return 2;
+  unsigned flops = 0;
+  for (Operation &op : stage->getRegion(0).front()) {
+    auto prim = dyn_cast<PrimOp>(op);
+    bool counts = op.getNumOperands() && isa<FloatType>(op.getOperand(0).getType()) && !isa<UseOp, YieldOp>(op) &&
+                  !(prim && prim.getName().starts_with("to_"));
+    unsigned cost = counts ? opCost(op) : 0;
+    flops += cost == 2 ? 1 : cost;
+  }
+  return flops + (isa<ReduceOp>(stage) ? stage->getNumResults() : 0);
+}
+
 unsigned estimateCost(Operation *stage) {
   unsigned cost = 0;
   for (Operation &op : stage->getRegion(0).front())

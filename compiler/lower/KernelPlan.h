@@ -94,6 +94,10 @@ llvm::SmallVector<unsigned> findOrder(ir::kernel::FuncOp func, int last);
 /// Estimated operations of a stage's region for one point: an arith op counts 1, a transcendental about 20.
 unsigned estimateCost(mlir::Operation *stage);
 
+/// Floating-point operations of a stage at one point of its dims: an addition counts 1, a transcendental about 20, what
+/// joins the points of a reduction too.
+unsigned countFlops(mlir::Operation *stage);
+
 /// The same for a sink with all maps that it evaluates, without what is computed outside its innermost loop. Values
 /// that loop `loop` finds in memory cost a load.
 unsigned estimateSinkCost(const KernelPlan &plan, const Sink &sink, unsigned loop = ~0u);

@@ -47,6 +47,21 @@ static void describeContract(const KernelPlan &plan, KernelInfo &info) {
     info.domainDims.push_back(sizeOf(func, dim));
 }
 
+static void describeWork(const KernelPlan &plan, KernelInfo &info) {
+  FuncOp func = plan.func;
+  for (Operation &op : func.getBody().front()) {
+    if (!isStage(&op))
+      continue;
+    KernelInfo::Work work;
+    DimSet over = toSet(func, getOver(&op));
+    for (unsigned dim = 0; dim < func.getNumDims(); ++dim)
+      if (over >> dim & 1)
+        work.dims.push_back(sizeOf(func, dim));
+    work.flops = countFlops(&op);
+    info.work.push_back(std::move(work));
+  }
+}
+
 KernelInfo describeKernel(const KernelPlan &plan) {
   FuncOp func = plan.func;
   KernelInfo info;
@@ -67,6 +82,7 @@ KernelInfo describeKernel(const KernelPlan &plan) {
   info.nsPerPoint = estimateNs(plan);
   if (plan.contract)
     describeContract(plan, info);
+  describeWork(plan, info);
   for (const Sink &sink : plan.sinks) {
     auto write = dyn_cast<WriteOp>(sink.op);
     if (!write)

@@ -301,6 +301,8 @@ private:
               kernel.info.numBufs, " buffers and ", kernel.info.numInts, " integers, the launch has ", buffers.size(),
               " and ", ints.size());
     Dim extent = productOf(kernel.info.parallelDims, values), points = productOf(kernel.info.domainDims, values);
+    for (const KernelInfo::Work &w : kernel.info.work)
+      info.flops += productOf(w.dims, values) * Dim(w.flops);
     int64_t perPoint = std::max<int64_t>(1, static_cast<int64_t>(kernel.info.nsPerPoint * 16));
     b_.addKernel(kernel.fn, Span<const uint32_t>(buffers), Span<const PlanInt>(ints), extent, points * Dim(perPoint),
                  std::move(info));
@@ -326,14 +328,17 @@ private:
     return product;
   }
 
+  static bool isLibrary(const OpInfo &info) {
+    return info.kind == OpKind::Contraction || StringRef(info.name).starts_with("conv");
+  }
+
   void addCall(Operation *op, const OpInfo &info) {
     OperandRanges ranges(op, info);
     StepInfo step = infoFor(op, info.name);
     step.ops = {info.name};
-    bool library = info.kind == OpKind::Contraction || StringRef(info.name).starts_with("conv");
+    bool library = isLibrary(info);
     step.stepClass = library ? StepClass::Library : StepClass::Other;
-    if (library)
-      step.flops = flopsOf(op, info, ranges);
+    step.flops = flopsOf(op, info, ranges);
     std::vector<uint32_t> tensors;
     std::vector<PlanInt> ints;
     std::vector<PlanInt> numbers;
@@ -391,22 +396,30 @@ private:
     return n;
   }
 
-  /// Twice the multiplications of a matrix product or a convolution, or of the gradients of a convolution.
+  /// Twice the multiplications of a matrix product, convolution or attention (masked pairs too), or of the gradients of
+  /// both; 0 for other ops.
   Dim flopsOf(Operation *op, const OpInfo &info, const OperandRanges &ranges) {
-    Value last, weight = op->getResult(0), map = op->getResult(0);
+    if (info.kind != OpKind::Contraction && info.kind != OpKind::Structured)
+      return Dim(0);
+    llvm::StringMap<Value> named;
+    Value last;
     for (size_t p = 0; p < info.params.size(); ++p)
       for (Value v : ranges[p])
-        if (isa<RankedTensorType>(v.getType())) {
-          last = v;
-          weight = StringRef(info.params[p].name) == "weight" ? v : weight;
-          map = StringRef(info.params[p].name) == "grad" ? v : map;
-        }
+        if (isa<RankedTensorType>(v.getType()))
+          named[info.params[p].name] = last = v;
+    auto orResult = [&](StringRef name) { return named.contains(name) ? named[name] : op->getResult(0); };
     if (info.kind == OpKind::Contraction) {
       Dims right = symbols_.sizes(last);
       return Dim(2) * elements(op->getResult(0)) * (right.size() > 1 ? right[right.size() - 2] : right[0]);
     }
-    Dim n = Dim(2) * elements(map);
-    Dims sizes = symbols_.sizes(weight);
+    if (named.contains("query")) { // two products; the gradient has five, the scores again among them
+      Dims keys = symbols_.sizes(named["key"]);
+      return Dim(named.contains("grad") ? 10 : 4) * elements(named["query"]) * keys[keys.size() - 2];
+    }
+    if (!isLibrary(info))
+      return Dim(0);
+    Dim n = Dim(2) * elements(orResult("grad"));
+    Dims sizes = symbols_.sizes(orResult("weight"));
     for (size_t i = 1; i < sizes.size(); ++i)
       n *= sizes[i];
     return n;

@@ -57,3 +57,20 @@ def test_sizes_that_vary_are_rows_of_their_own():
         for n in (5, 9, 9):
             compiled(dlc.ones(n))
     assert sorted((s.calls, s.bytes) for s in p.steps) == [(1, 2 * 4 * 5), (2, 2 * 4 * 9)]
+
+
+def test_kernels_have_operations():
+    compiled = dlc.compile(lambda x: ((x + 1) * x - 3).sum(1))
+    compiled(dlc.ones(40, 50))
+    with dlc.profile() as p:
+        compiled(dlc.ones(40, 50))
+    assert [(s.kind, s.flops, s.bytes) for s in p.steps] == [("kernel", 4 * 40 * 50, 4 * (40 * 50 + 40))]
+
+
+def test_attention_has_operations():
+    compiled = dlc.compile(lambda q, k, v: dlc.nn.functional.scaled_dot_product_attention(q, k, v) + 1)
+    q, k, v = dlc.randn(1, 2, 5, 8), dlc.randn(1, 2, 7, 8), dlc.randn(1, 2, 7, 8)
+    compiled(q, k, v)
+    with dlc.profile() as p:
+        compiled(q, k, v)
+    assert sum(s.flops for s in p.steps) >= 4 * q.numel() * 7
