@@ -73,6 +73,16 @@ def test_a_decoding_step_takes_its_outputs_as_inputs_and_starts_anew():
     assert lengths == [4, 5, 4, 5, 4]
 
 
+@pytest.mark.parametrize(("kind", "most"), [("bf16", 2e-2), ("int8", 5e-2)])
+def test_weights_kept_in_fewer_bits_give_nearly_the_same(kind, most):
+    eager, compiled, exact = (
+        candidates.runner(c, "decode", 1, {**TINY["decode"], "weights": w}).start()
+        for c, w in (("dlc eager", kind), ("dlc compiled", kind), ("dlc eager", "f32"))
+    )
+    assert candidates.gap(compiled, eager) < 1e-5
+    assert 0 < candidates.gap(eager, exact) < most
+
+
 def test_onnx_runtimes_do_not_train():
     assert (
         candidates.runner("ONNX Runtime", "train_mlp", 1) is None

@@ -22,7 +22,8 @@ import measure  # noqa: E402
 import models  # noqa: E402
 import tables  # noqa: E402
 
-PARTS = ("times", "kernels", "starts", "sizes", "growth")
+PARTS = ("times", "kernels", "weights", "starts", "sizes", "growth")
+WEIGHTS = ("dlc compiled", "torch eager", "torch.compile")
 STARTS = ("dlc compiled", "torch eager", "torch.compile", "ONNX Runtime", "OpenVINO")
 # A table of growth compiles each point anew: the peers that do so in seconds, unless --growth-peers says otherwise.
 GROWTH_PEERS = ("torch eager", "ONNX Runtime", "OpenVINO")
@@ -133,6 +134,10 @@ def run(args, wanted, parts, names):
     if "kernels" in parts:
         report["kernels"] = measure.all_kernels(wanted, report["machine"], threads)
         show(report, tables.kernels_table(report["kernels"]))
+    if "weights" in parts:
+        some = [n for n in WEIGHTS if n in names]
+        report["weights"] = measure.stored_weights(some, threads, args.rounds, args.seconds)
+        show(report, tables.weights_table(report["weights"], some))
     if "starts" in parts:
         report["starts"] = starts(wanted, [n for n in STARTS if n in names], threads, args.repeats)
         show(report, tables.starts_table(report["starts"]))

@@ -189,6 +189,23 @@ def growth(wanted, names, thread_counts, rounds, seconds):
     return points
 
 
+def stored_weights(names, threads, rounds, seconds):
+    """Decoding with weights kept as f32, bf16 and int8: {kind: {"times": {candidate: times}, "errors": {candidate:
+    largest difference from its own f32 outputs, beside their largest value}}}."""
+    found, exact = {}, {}
+    candidates.set_threads(threads, names)
+    for kind in ("f32", "bf16", "int8"):
+        running, errors = {}, {}
+        for name in names:
+            running[name] = candidates.runner(name, "decode", threads, {"weights": kind})
+            outputs = running[name].start()
+            exact.setdefault(name, outputs)
+            errors[name] = float(candidates.gap(outputs, exact[name]))
+        times = interleave({n: r.call for n, r in running.items()}, rounds, seconds)
+        found[kind] = {"times": times, "errors": errors}
+    return found
+
+
 def check_names(wanted):
     unknown = [n for n in wanted if n not in models.NAMES]
     if unknown:

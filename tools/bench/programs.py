@@ -30,6 +30,8 @@ def model(name, framework="dlc", **sizes):
     code = load(file, framework, HERE / "models")
     program = getattr(code, name)(**sizes)
     fill(code.torch if hasattr(code, "torch") else sys.modules[framework], program.module)
+    if program.finish:
+        program.finish()
     if name not in models.TRAINING:
         program.module.eval()
     return program

@@ -99,6 +99,14 @@ def kernels_table(kernels):
     return "\n\n".join(parts)
 
 
+def weights_table(found, names):
+    rows = []
+    for kind, row in found.items():
+        cells = [f"{milliseconds(row['times'][n]['min'])} (error {row['errors'][n]:.1e})" for n in names]
+        rows.append([f"decode, {kind} weights", *cells])
+    return table(["ms a call, difference from f32", *names], rows)
+
+
 def growth_table(points, names):
     rows = []
     for p in points:

@@ -6,7 +6,7 @@ import time
 REST = 0.03  # seconds between candidates, in which their threads stop spinning
 
 
-def interleave(calls, rounds, slice_seconds, clock=time.perf_counter):
+def interleave(calls, rounds, slice_seconds):
     """Times zero-argument calls in turns: {name: {"median", "min", "samples", "calls"}} in seconds a call."""
     counts, times = {}, {name: [] for name in calls}
     for name, call in calls.items():
@@ -18,10 +18,10 @@ def interleave(calls, rounds, slice_seconds, clock=time.perf_counter):
         for name, call in calls.items():
             time.sleep(REST)
             call()
-            start = clock()
+            start = time.perf_counter()
             for _ in range(counts[name]):
                 call()
-            times[name].append((clock() - start) / counts[name])
+            times[name].append((time.perf_counter() - start) / counts[name])
     return {
         name: {"median": statistics.median(t), "min": min(t), "samples": t, "calls": counts[name] * rounds}
         for name, t in times.items()

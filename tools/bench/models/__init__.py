@@ -26,7 +26,7 @@ class Program:
     module: what has the weights. step: what is called with the inputs and compiled; the module, or one training step of
     the models in TRAINING.
     inputs: NumPy arrays. feedback: output index -> input index, for a model whose outputs are its next inputs.
-    period: so many calls after which the inputs start anew (with feedback). dynamic: {input index: dims that vary}.
+    finish: called when the module has its weights. period: so many calls after which the inputs start anew (with feedback). dynamic: {input index: dims that vary}.
     """
 
     module: object
@@ -35,3 +35,4 @@ class Program:
     feedback: dict = field(default_factory=dict)
     period: int = 1
     dynamic: dict = field(default_factory=dict)
+    finish: object = None

@@ -26,6 +26,35 @@ class Attention(nn.Module):
         return self.out(y.transpose(1, 2).reshape(b, t, w)), (k, v)
 
 
+class StoredLinear(nn.Module):
+    """A Linear whose weight is kept as bfloat16, or as int8 with a factor for each row, and widened where it is used."""
+
+    def __init__(self, linear, kind):
+        super().__init__()
+        weight, scale = linear.weight.detach(), None
+        if kind == "bf16":
+            weight = weight.to(torch.bfloat16)
+        else:
+            scale = weight.abs().amax(1, keepdim=True) / 127
+            weight = (weight / scale).round().to(torch.int8)
+        self.register_buffer("weight", weight)
+        self.register_buffer("scale", scale)
+        self.bias = linear.bias
+
+    def forward(self, x):
+        weight = self.weight.to(x.dtype)
+        return F.linear(x, weight if self.scale is None else weight * self.scale, self.bias)
+
+
+def store_weights(module, kind):
+    """Replaces every Linear below `module` by one that keeps its weight as `kind`: "bf16" or "int8"."""
+    for name, child in list(module.named_children()):
+        if isinstance(child, nn.Linear):
+            setattr(module, name, StoredLinear(child, kind))
+        else:
+            store_weights(child, kind)
+
+
 class EncoderLayer(nn.Module):
     """Normalised after each residual sum, as in BERT."""
 
@@ -98,7 +127,7 @@ def encoder(layers=6, width=384, heads=12, batch=1, length=128):
     return Program(module, module, (_tokens(1000, batch, length),), dynamic={0: (0, 1)})
 
 
-def decode(layers=6, width=512, heads=8, batch=1, length=100, steps=32):
+def decode(layers=6, width=512, heads=8, batch=1, length=100, steps=32, weights="f32"):
     """One decoding step, 6 layers, width 512, a cache of 100 positions that grows."""
     module = Decoder(4096, layers, width, heads, length + steps + 1, False)
     rng = np.random.default_rng(3)
@@ -107,6 +136,7 @@ def decode(layers=6, width=512, heads=8, batch=1, length=100, steps=32):
     return Program(
         module, module, (_tokens(4096, batch, 1), *caches), period=steps,
         feedback={i: i for i in range(1, 2 * layers + 1)}, dynamic={i: (2,) for i in range(1, 2 * layers + 1)},
+        finish=None if weights == "f32" else lambda: store_weights(module, weights),
     )  # fmt: skip
 
 
