@@ -15,9 +15,9 @@ namespace {
 
 class Rewriter {
 public:
-  Rewriter(ModuleOp module, func::FuncOp func, const FusionOptions &options)
+  Rewriter(ModuleOp module, func::FuncOp func, const FusionOptions &options, unsigned &count)
       : module_(module), func_(func), block_(func.getBody().front()), symbols_(func), layouts_(symbols_),
-        options_(options) {}
+        options_(options), count_(count) {}
 
   void run() {
     setFunctionLayouts(func_, layouts_);
@@ -137,7 +137,7 @@ private:
   std::vector<StringAttr> symbolNames_;
   DenseMap<Value, Value> replaced_; // results of fused ops by those of launches
   llvm::StringMap<StringAttr> shared_;
-  unsigned count_ = 0;
+  unsigned &count_; ///< of all functions of the module: names are symbols
 };
 
 class FusePass : public PassWrapper<FusePass, OperationPass<ModuleOp>> {
@@ -171,9 +171,10 @@ private:
 } // namespace
 
 void fuseModule(ModuleOp module, const FusionOptions &options) {
+  unsigned kernels = 0;
   for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
     if (!func.isDeclaration())
-      Rewriter(module, func, options).run();
+      Rewriter(module, func, options, kernels).run();
 }
 
 std::unique_ptr<Pass> createFusePass(FusionOptions options) { return std::make_unique<FusePass>(options); }

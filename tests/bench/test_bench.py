@@ -50,6 +50,9 @@ def test_every_model_has_a_file_and_sizes():
                 assert parameters[parameter].default in values, (name, parameter)
 
 
+pytestmark = pytest.mark.filterwarnings("error::UserWarning")  # dlc warns when it could not compile something
+
+
 @pytest.mark.parametrize("model", models.NAMES)
 def test_compiled_models_give_what_eager_ones_give(model):
     runners = [candidates.runner(c, model, 1, TINY[model]) for c in ("dlc eager", "dlc compiled")]
