@@ -59,6 +59,8 @@ private:
     }
     if (name == "view")
       return viewOfTransposed(op);
+    if (name == "transpose")
+      return transposedProduct(op);
     if (name == "cast")
       return widenedAndBack(op);
     if (name == "as_strided")
@@ -174,6 +176,51 @@ private:
     parts.attributes.push_back(builder.getNamedAttr("dim0", builder.getI64IntegerAttr(-2)));
     parts.attributes.push_back(builder.getNamedAttr("dim1", builder.getI64IntegerAttr(-1)));
     return ir::createOp(builder, op->getLoc(), *findOp("transpose"), parts, {op->getResult(0).getType()})->getResult(0);
+  }
+
+  /// (a b)^T is b^T a^T, row-major for whoever reads it: the gradient of a weight has the layout of the weight.
+  Value transposedProduct(Operation *op) {
+    Operation *product = op->getOperand(0).getDefiningOp();
+    if (!product || product->getName().getStringRef() != "dlc.mm" || !product->getResult(0).hasOneUse() ||
+        op->getAttrOfType<IntegerAttr>("dim0").getInt() == op->getAttrOfType<IntegerAttr>("dim1").getInt() ||
+        leavesTransposed(op->getResult(0)))
+      return {};
+    OpBuilder b(op);
+    ir::OpParts parts;
+    parts.operands.push_back({transposed(b, product->getOperand(1))});
+    parts.operands.push_back({transposed(b, product->getOperand(0))});
+    return ir::createOp(b, product->getLoc(), *findOp("mm"), parts, {op->getResult(0).getType()})->getResult(0);
+  }
+
+  /// Whether a value is a result that must lie in memory as it does now, or a copy of it is.
+  bool leavesTransposed(Value v) {
+    for (OpOperand &use : v.getUses()) {
+      Operation *user = use.getOwner();
+      const OpInfo *info = infoOf(user);
+      if (isa<func::ReturnOp>(user) && func_.getResultAttr(use.getOperandNumber(), "dlc.strides"))
+        return true;
+      if (info && (info->kind == OpKind::View || StringRef(info->name) == "clone") &&
+          leavesTransposed(user->getResult(0)))
+        return true;
+    }
+    return false;
+  }
+
+  Value transposed(OpBuilder &b, Value matrix) {
+    Operation *inner = matrix.getDefiningOp();
+    if (inner && inner->getName().getStringRef() == "dlc.transpose" &&
+        inner->getAttrOfType<IntegerAttr>("dim0").getInt() != inner->getAttrOfType<IntegerAttr>("dim1").getInt())
+      return inner->getOperand(0);
+    ir::OpParts parts;
+    parts.operands.push_back({matrix});
+    parts.operands.resize(3);
+    parts.attributes.push_back(b.getNamedAttr("dim0", b.getI64IntegerAttr(0)));
+    parts.attributes.push_back(b.getNamedAttr("dim1", b.getI64IntegerAttr(1)));
+    Dims sizes = symbols_.sizes(matrix);
+    std::swap(sizes[0], sizes[1]);
+    Type type = ir::tensorType(cast<RankedTensorType>(matrix.getType()).getElementType(), sizes,
+                               static_cast<unsigned>(symbols_.count()));
+    return ir::createOp(b, matrix.getLoc(), *findOp("transpose"), parts, {type})->getResult(0);
   }
 
   Value viewTo(OpBuilder &b, Location loc, Value v, const Dims &sizes, Type element) {

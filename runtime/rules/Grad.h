@@ -5,6 +5,13 @@
 
 namespace dlc::rules {
 
+/// The gradient of b in a @ b, in the layout of b: that of a linear layer's weight is row-major as the weight is.
+template <class V> V rightFactorGrad(const V &a, const V &b, const V &g) {
+  TensorMeta m = metaOf(b);
+  bool columns = m.strides.size() == 2 && m.strides[0].same(Dim(1)) && !m.strides[1].same(Dim(1));
+  return columns ? t(mm(t(g), a)) : mm(t(a), g);
+}
+
 template <class V> V divGradSelf(const V &g, const V &other, const std::optional<Str> &mode) {
   return mode ? zeros_like(g) : g / other;
 }

@@ -89,3 +89,41 @@ def test_one_hot_sum_at_any_index():
 
     assert same_bits(picked(x, i), dlc.compile(picked)(x, i))
     assert same_bits(picked(x[:, :0], i), dlc.compile(picked)(x[:, :0], i))
+
+
+def training_step(zero_first):
+    dlc.manual_seed(0)
+    model = dlc.nn.Sequential(dlc.nn.Linear(20, 30), dlc.nn.ReLU(), dlc.nn.Linear(30, 3))
+    optimizer = dlc.optim.Adam(model.parameters(), lr=1e-2)
+
+    def step(x, y):
+        if zero_first:
+            optimizer.zero_grad()
+        loss = dlc.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        if not zero_first:
+            optimizer.zero_grad()
+        return loss.detach()
+
+    return model, step
+
+
+@pytest.mark.parametrize("zero_first", [False, True])
+def test_gradients_of_weights_are_row_major_and_stored_only_if_seen(zero_first):
+    rng = np.random.default_rng(0)
+    x, y = dlc.tensor(rng.standard_normal((8, 20)).astype(np.float32)), dlc.tensor(rng.integers(0, 3, 8))
+    model, step = training_step(zero_first)
+    want = [float(step(x, y)) for _ in range(4)]
+    if zero_first:
+        assert all(p.grad.is_contiguous() for p in model.parameters())
+    model, step = training_step(zero_first)
+    compiled = dlc.compile(step)
+    assert [float(compiled(x, y)) for _ in range(4)] == pytest.approx(want, rel=1e-5)
+    for p in model.parameters():
+        assert (p.grad is None) == (not zero_first)
+        assert p.grad is None or p.grad.is_contiguous()
+    if not zero_first:  # one tensor leaves the call: the loss
+        before = dlc.memory_stats()["allocated"]
+        loss = compiled(x, y)
+        assert dlc.memory_stats()["allocated"] - before <= 64, loss

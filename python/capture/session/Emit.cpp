@@ -283,9 +283,29 @@ Instr effectOf(Do op, PyObject *key = nullptr) {
 }
 } // namespace
 
+/// A gradient that is replaced before anybody outside can see it is not stored at all: it need not be computed into
+/// memory of its own then. Its setter is dlc's, so leaving it out shows nowhere.
+void Session::dropGrad(PyObject *tensor, PyObject *name) {
+  auto isIt = [&](PyObject *object, PyObject *key) { return object == tensor && key == name; };
+  auto e = s_->effects.rbegin();
+  while (e != s_->effects.rend() && e->instr.op == Do::SetAttr && e->prepared.empty() &&
+         !isIt(e->values[0].get(), e->instr.key.get()))
+    ++e;
+  if (e == s_->effects.rend() || e->instr.op != Do::SetAttr || !e->prepared.empty())
+    return;
+  s_->effects.erase(std::next(e).base());
+  for (auto w = s_->writes.rbegin(); w != s_->writes.rend(); ++w)
+    if (w->slot == Slot::Attr && isIt(w->object.get(), w->key.get())) {
+      w->value = Obj();
+      break;
+    }
+}
+
 void Session::effectSetAttr(PyObject *o, PyObject *name, PyObject *value) {
   if (failed_ || !isKnown(o))
     return;
+  if (isTensor(o) && PyUnicode_Check(name) && PyUnicode_CompareWithASCIIString(name, "grad") == 0)
+    dropGrad(o, name);
   noteWrite(o, Slot::Attr, name, value);
   s_->effects.push_back({effectOf(Do::SetAttr, name), {Obj::borrow(o), Obj::borrow(value)}, {}});
 }

@@ -99,6 +99,7 @@ public:
 
   // --- effects (already performed by the hook with plain numbers; these make the replay perform them)
   void effectSetAttr(PyObject *o, PyObject *name, PyObject *value); ///< value null: deleted
+  void dropGrad(PyObject *tensor, PyObject *name);
   void effectSetItem(PyObject *container, PyObject *key, PyObject *value);
   void effectSetCell(PyObject *cell, PyObject *value);
   void effectSetGlobal(PyObject *dict, PyObject *name, PyObject *value);
