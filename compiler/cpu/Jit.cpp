@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <sys/mman.h>
 
 using namespace llvm;
 using namespace llvm::orc;
@@ -37,11 +38,15 @@ static void *kernelScratch(int64_t bytes) {
   };
   static thread_local Piece piece;
   if (bytes > piece.size) {
+    constexpr int64_t kHuge = int64_t(2) << 20;
+    int64_t page = bytes >= kHuge / 2 ? kHuge : 4096;
     std::free(piece.data);
-    piece.size = (bytes + 4095) / 4096 * 4096;
-    piece.data = std::aligned_alloc(4096, piece.size);
+    piece.size = (bytes + page - 1) / page * page;
+    piece.data = std::aligned_alloc(page, piece.size);
     if (!piece.data)
       std::abort();
+    if (page == kHuge)
+      madvise(piece.data, piece.size, MADV_HUGEPAGE); // packed blocks would take most of the entries for small pages
   }
   return piece.data;
 }
@@ -66,11 +71,12 @@ static void addLibrary(ExecutionSession &session, SymbolMap &symbols) {
   DLC_UNARY(log)
   DLC_UNARY(log2)
   DLC_UNARY(log10)
-  DLC_UNARY(log1p) DLC_UNARY(sin) DLC_UNARY(cos) DLC_UNARY(tan) DLC_UNARY(asin) DLC_UNARY(acos) DLC_UNARY(atan)
-      DLC_UNARY(sinh) DLC_UNARY(cosh) DLC_UNARY(tanh) DLC_UNARY(asinh) DLC_UNARY(acosh) DLC_UNARY(atanh) DLC_UNARY(erf)
-          DLC_UNARY(erfc) DLC_UNARY(lgamma) DLC_UNARY(tgamma) DLC_UNARY(cbrt) DLC_UNARY(floor) DLC_UNARY(ceil)
-              DLC_UNARY(trunc) DLC_UNARY(roundeven) DLC_UNARY(sqrt) DLC_BINARY(atan2) DLC_BINARY(pow) DLC_BINARY(fmod)
-                  DLC_BINARY(hypot) DLC_BINARY(nextafter)
+  DLC_UNARY(log1p)
+  DLC_UNARY(sin) DLC_UNARY(cos) DLC_UNARY(tan) DLC_UNARY(asin) DLC_UNARY(acos) DLC_UNARY(atan) DLC_UNARY(sinh)
+      DLC_UNARY(cosh) DLC_UNARY(tanh) DLC_UNARY(asinh) DLC_UNARY(acosh) DLC_UNARY(atanh) DLC_UNARY(erf) DLC_UNARY(erfc)
+          DLC_UNARY(lgamma) DLC_UNARY(tgamma) DLC_UNARY(cbrt) DLC_UNARY(floor) DLC_UNARY(ceil) DLC_UNARY(trunc)
+              DLC_UNARY(roundeven) DLC_UNARY(sqrt) DLC_BINARY(atan2) DLC_BINARY(pow) DLC_BINARY(fmod) DLC_BINARY(hypot)
+                  DLC_BINARY(nextafter)
 #undef DLC_UNARY
 #undef DLC_BINARY
                       add("dlc_ipow", &integerPower);

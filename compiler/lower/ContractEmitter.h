@@ -57,6 +57,8 @@ private:
   void emitRun(Value first, Value count);
   void emitSlice(Value first, Value count, Value slice, Value slices);
   void packRhs(Value first, Value count);
+  void packTransposed(Value first, Value count);
+  void transpose(Values &lines);
   void packLhs();
   void packLhsRows();
   void packLhsColumns();
@@ -74,6 +76,8 @@ private:
   Rows rowsInPlace(mlir::ArrayRef<Row> places);
   Rows rowsPacked(Value row);
   Columns columnsAt(Value panel, Value place);
+  Value firstColumn(Value panel);
+  Value lanesOfPanel(Value panel, Value column);
   Value zeroRow();
   Value multiplyAdd(Value x, Value y, Value sum);
   Value loadColumns(const Columns &columns, Value pointer);
@@ -84,6 +88,7 @@ private:
   Values sumProducts(Value panel, Value place, Value row, Values sums);
   void emitTile(Value panel, Value place, Value row, Value first, Value last);
   void emitLanes(Value n0, int64_t copies, Value mask, llvm::function_ref<void()> body);
+  void emitDirect(Value n0, Value row, const Values &sums);
   void emitEpilogue(Value panel, Value row, Value sums);
   void emitEpilogueRows(Value row, Value rows, Value sums, int64_t copies);
 
@@ -117,6 +122,7 @@ private:
   Value firstTask_, lastTask_;
   Value lhsBlock_, rhsBlock_, sums_; ///< scratch
   int64_t rowLength_ = 0;            ///< elements between rows (or k) of the packed lhs
+  int64_t panelLength_ = 0;          ///< elements between panels of the packed rhs
   int64_t sumLength_ = 0;            ///< sums between rows of the partial sums
   Steps lhsSteps_, rhsSteps_;
   Value blockRow_, blockSize_; ///< of the group: first row and number of rows

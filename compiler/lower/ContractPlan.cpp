@@ -285,6 +285,20 @@ bool canContract(FuncOp func) {
   return succeeded(findRoles(func, why));
 }
 
+// Through memory a tile costs some cycles a vector more, but the epilogue's code is there once and not for each row.
+void chooseEpilogue(KernelPlan &plan) {
+  constexpr unsigned kShort = 8;
+  constexpr int64_t kLongSum = 256;
+  ContractPlan &c = *plan.contract;
+  unsigned cost = 0;
+  for (const Sink &sink : plan.sinks)
+    cost += estimateSinkCost(plan, sink);
+  SmallVector<unsigned> k(c.kOuter);
+  k.push_back(c.kInner);
+  int64_t products = staticProduct(plan.func, k);
+  c.direct = !c.sliced() && cost <= kShort && products >= 0 && products < kLongSum;
+}
+
 LogicalResult planContract(KernelPlan &plan) {
   FuncOp func = plan.func;
   std::string why;
@@ -328,6 +342,13 @@ LogicalResult planContract(KernelPlan &plan) {
   if (((packs || padded) && !c->blockK && inner < 0) ||
       ((c->sliced() || c->lhs.block) && c->blockRows >= int64_t(1) << 30))
     return func.emitOpError() << "needs sizes of blocks along dims whose size is not a constant";
+  // Blocks are transposed in squares, so panels end with a whole one.
+  c->rhs.transposes = c->rhs.block && roles->rhs.read && !roles->rhsIsContiguous && !roles->rhs.comesPacked &&
+                      roles->rhs.read.getResult() == roles->rhs.yield && c->width <= 16 &&
+                      roles->rhs.yield.getType() == cast<ValType>(c->op.getResult().getType()).getElementType() &&
+                      staticStep(func, roles->rhs.read, c->kInner) == 1;
+  if (c->rhs.transposes)
+    c->packK = (c->packK + c->width - 1) / c->width * c->width;
   while (c->rows * c->vectors * c->sets < 8 && c->sets < c->unroll)
     c->sets *= 2;
   if (static_cast<int64_t>(schedule.getTile("micro", "n", c->width)) % c->width ||
@@ -339,8 +360,8 @@ LogicalResult planContract(KernelPlan &plan) {
   if ((!c->lhs.read && !c->lhs.block) || (!c->rhs.block && !(c->rhs.read && roles->rhsIsContiguous)))
     return func.emitOpError() << "must pack an operand that the tile can't read in place";
   int64_t columns = staticProduct(func, {c->n});
-  if (!c->rhs.block && !c->rhs.comesPacked && (columns < 0 || columns % c->columns()))
-    return func.emitOpError() << "must pack rhs unless its columns are a multiple of micro.n";
+  if (!c->rhs.block && !c->rhs.comesPacked && columns < c->columns())
+    return func.emitOpError() << "must pack rhs unless its columns are a constant, at least micro.n";
   if (c->rows * c->vectors > 64 || c->rows < 1 || c->vectors < 1)
     return func.emitOpError() << "has a tile that no machine's registers hold";
   plan.vecDim = static_cast<int>(c->n);

@@ -13,6 +13,7 @@ struct ContractOperand {
   ir::kernel::ReadOp read;  ///< set if the tile may read it in place: `yield` is this read, perhaps converted
   bool comesPacked = false; ///< rhs: its map has the columns in panels
   bool byColumns = false;   ///< lhs: neighbours in memory along the rows, not along k
+  bool transposes = false;  ///< rhs: neighbours in memory along k, and copied with the columns side by side
   bool block = false;       ///< copied block by block before the tile reads it
 };
 
@@ -31,6 +32,7 @@ struct ContractPlan {
   int64_t blockK = 0;       ///< of kInner; 0: all of it
   int64_t packK = 1;        ///< rows of a packed block of rhs
   bool slicesOuter = false; ///< the loops over kOuter are slices around the rows, not inside of the tile
+  bool direct = false;      ///< whole tiles go from registers into the epilogue, not through memory
   int64_t columns() const { return vectors * width; }
   /// Whether partial sums are kept in memory between slices of k.
   bool sliced() const { return blockK != 0 || slicesOuter; }
@@ -55,6 +57,9 @@ bool canContract(ir::kernel::FuncOp func);
 
 /// Fills `plan` from a complete schedule; reports an error on the kernel if it can't be lowered.
 mlir::LogicalResult planContract(KernelPlan &plan);
+
+/// Decides, once the plan has its sinks, how the tiles get into the epilogue.
+void chooseEpilogue(KernelPlan &plan);
 
 /// Returns `func`'s schedule completed (see completeSchedule).
 ir::kernel::ScheduleAttr completeContractSchedule(ir::kernel::FuncOp func, unsigned vectorBits);

@@ -39,16 +39,21 @@ private:
 // Sizes that are not constants count as this.
 static constexpr int64_t kUsual = 512;
 
+// A contiguous rhs is copied only if more rows than this use it.
+static constexpr int64_t kRowsInPlace = 64;
+
 ContractScheduler::ContractScheduler(FuncOp func, ContractRoles &roles, unsigned vectorBits)
     : func_(func), roles_(roles), given_(func.getScheduleAttr()) {
   Type sum = cast<ValType>(roles.op.getResult().getType()).getElementType();
   bytes_ = sum.getIntOrFloatBitWidth() / 8;
   width_ = vectorBits / 8 / bytes_;
+  n_ = staticProduct(func, {roles.n});
+  while (width_ > 4 && n_ > 0 && n_ <= width_ / 2)
+    width_ /= 2;
   if (given_ && given_.getVecWidth())
     width_ = given_.getVecWidth();
   registers_ = vectorBits >= 512 ? 32 : 16;
   m_ = staticProduct(func, roles.m);
-  n_ = staticProduct(func, {roles.n});
   SmallVector<unsigned> k(roles.kOuter);
   k.push_back(roles.kInner);
   k_ = staticProduct(func, k);
@@ -60,7 +65,7 @@ ContractScheduler::ContractScheduler(FuncOp func, ContractRoles &roles, unsigned
 double ContractScheduler::cyclesOf(int64_t rows, int64_t vectors) {
   int64_t m = m_ < 0 ? kUsual : m_, n = n_ < 0 ? kUsual : n_;
   double products = rows * vectors / 2.0, loads = (rows + vectors) / 2.0, latency = rows * vectors < 8 ? 2.0 : 0.0;
-  double cycles = std::max({products, loads * 1.05, latency}) + 0.15;
+  double cycles = std::max({products, loads * 1.05, latency}) + 0.15 + 0.15 * vectors;
   int64_t tiles = ((m + rows - 1) / rows) * ((n + vectors * width_ - 1) / (vectors * width_));
   return cycles * static_cast<double>(tiles);
 }
@@ -93,39 +98,38 @@ void ContractScheduler::chooseTile() {
 
 void ContractScheduler::choosePacks() {
   int64_t columns = vectors_ * width_;
-  packLhs_ = !roles_.lhs.read || (roles_.lhsStep != 1 && (n_ < 0 || n_ > 4 * columns));
-  bool inPlace = roles_.rhs.comesPacked
-                     ? roles_.packedColumns == columns
-                     : roles_.rhsIsContiguous && n_ >= 0 && n_ % columns == 0 && m_ >= 0 && m_ <= 2 * rows_;
+  bool panels = n_ < 0 || n_ > columns;
+  packLhs_ = !roles_.lhs.read || (roles_.lhsStep != 1 && panels);
+  bool inPlace = roles_.rhs.comesPacked ? roles_.packedColumns == columns
+                                        : roles_.rhsIsContiguous && n_ >= columns && m_ >= 0 && m_ <= kRowsInPlace;
   packRhs_ = !roles_.rhs.read || !inPlace;
 }
 
+// What is read again and again is to lie in the second cache: a panel of rhs for all tiles of rows, and the rows of a
+// slice for all panels. (Machines with 512-bit code have 1 MB of it and more, others half.)
 void ContractScheduler::chooseBlocks() {
   int64_t columns = vectors_ * width_;
-  constexpr int64_t kPanelBytes = 96 << 10, kRowsBytes = 512 << 10;
-  // Slices of equal length whose panel of rhs stays near.
-  int64_t most = std::max<int64_t>(64, kPanelBytes / (columns * bytes_));
+  const int64_t panelBytes = registers_ == 32 ? 160 << 10 : 96 << 10,
+                rowsBytes = registers_ == 32 ? 640 << 10 : 192 << 10;
+  int64_t most = std::max<int64_t>(64, panelBytes / (columns * bytes_));
   bool packs = packLhs_ || packRhs_;
   bool padded = roles_.lhs.read && roles_.lhs.read.getBound() && !packLhs_;
-  if (innerK_ > most + most / 2) {
+  if (innerK_ > most + most / 2) { // slices of equal length
     int64_t slices = (innerK_ + most - 1) / most;
     blockK_ = (innerK_ + slices - 1) / slices;
     blockK_ = (blockK_ + 7) / 8 * 8;
   } else if (innerK_ < 0 && (packs || padded)) {
     blockK_ = most;
   }
-  bool sliced = blockK_ != 0 || (packs && !roles_.kOuter.empty());
   int64_t length = blockK_ ? blockK_ : innerK_ > 0 ? innerK_ : most;
-  blockM_ = packRhs_ ? 1024 : 256;
-  if (packLhs_)
-    blockM_ = std::clamp<int64_t>(kRowsBytes / (length * bytes_), rows_, 1024);
+  // A packed rhs is packed again for each block of rows.
+  blockM_ = std::clamp<int64_t>(rowsBytes / (length * bytes_), packRhs_ ? 256 : 64, packRhs_ ? 1024 : 256);
   if (m_ >= 0)
     blockM_ = std::min(blockM_, std::max<int64_t>(m_, 1));
   blockM_ = (blockM_ + rows_ - 1) / rows_ * rows_;
   int64_t panels = packLhs_ ? std::max<int64_t>(1, 512 / columns) : 1;
   if (n_ >= 0)
     panels = std::clamp<int64_t>((n_ + columns - 1) / columns, 1, panels);
-  (void)sliced;
   blockN_ = panels * columns;
 }
 

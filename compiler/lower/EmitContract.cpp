@@ -2,6 +2,7 @@
 #include "compiler/lower/ContractEmitter.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace dlc::ir::kernel;
@@ -228,8 +229,12 @@ void ContractEmitter::reserveMemory() {
     rowLength_ = ((length + line - 1) / line | 1) * line;
     lhs = reserve(rowLength_ * (p_.lhs.byColumns ? p_.packK : p_.blockRows) + 64);
   }
-  if (p_.rhs.block)
-    rhs = reserve(p_.blockPanels * p_.packK * p_.columns());
+  if (p_.rhs.block) {
+    // Likewise, as a row of k is written to all panels.
+    int64_t line = 64 / size;
+    panelLength_ = ((p_.packK * p_.columns() + line - 1) / line | 1) * line;
+    rhs = reserve(p_.blockPanels * panelLength_);
+  }
   sumLength_ = p_.columns() * (p_.sliced() ? p_.blockPanels : 1);
   if (p_.sliced())
     sums = reserve(p_.blockRows * sumLength_);
@@ -251,7 +256,7 @@ void ContractEmitter::emit() {
   reserveMemory();
   if (!p_.lhs.block)
     lhsSteps_ = stepsOf(p_.lhs.read);
-  if (!p_.rhs.block)
+  if (!p_.rhs.block || p_.rhs.transposes)
     rhsSteps_ = stepsOf(p_.rhs.read);
   loop(div(firstTask_, panels_), ceilDiv(lastTask_, panels_), number(1), setOf(p_.outer),
        [&](Value group) { emitGroup(group); });
@@ -315,38 +320,89 @@ void ContractEmitter::storePacked(Value block, Value offset, Value value, Value 
   b_.create<LLVM::StoreOp>(loc_, value, to, align);
 }
 
-// Panels of rows of k: [panel][k][columns], with zeros for columns past the end.
+// Panels of rows of k, [panel][k][columns], with zeros for columns past the end. A row of k is gone along through all
+// panels, as it lies in memory.
 void ContractEmitter::packRhs(Value first, Value count) {
+  if (p_.rhs.transposes)
+    return packTransposed(first, count);
   DimSet kDim = setOf({p_.kInner}), nDim = setOf({p_.n});
   Type from = p_.rhs.yield.getType();
   auto store = [&](Value k, Value place, Value column, unsigned copy, Value mask) {
-    Value row = add(mul(place, number(p_.packK)), k);
-    Value offset = add(mul(row, number(p_.columns())), column);
+    Value offset = add(add(mul(place, number(panelLength_)), mul(k, number(p_.columns()))), column);
     storePacked(rhsBlock_, offset, toSum(e_.eval(p_.rhs.yield, copy).value, from), mask);
   };
-  loop(number(0), count, number(1), 0, [&](Value place) {
-    Value n0 = mul(add(first, place), number(p_.columns()));
-    Value left = sub(columns_, n0), full = compare(arith::CmpIPredicate::sge, left, number(p_.columns()));
-    auto whole = [&] {
-      loop(number(0), sliceSize_, number(1), kDim | nDim, [&](Value k) {
-        e_.dimIv_[p_.kInner] = add(sliceBegin_, k);
-        emitLanes(n0, p_.vectors, Value(), [&] {
-          for (int64_t v = 0; v < p_.vectors; ++v)
-            store(k, place, number(v * p_.width), v, Value());
-        });
+  Value start = mul(first, number(p_.columns())), whole = div(sub(columns_, start), number(p_.columns()));
+  whole = least(whole, count);
+  loop(number(0), sliceSize_, number(1), kDim, [&](Value k) {
+    e_.dimIv_[p_.kInner] = add(sliceBegin_, k);
+    loop(number(0), whole, number(1), nDim, [&](Value place) {
+      emitLanes(add(start, mul(place, number(p_.columns()))), p_.vectors, Value(), [&] {
+        for (int64_t v = 0; v < p_.vectors; ++v)
+          store(k, place, number(v * p_.width), v, Value());
       });
-    };
-    auto part = [&] {
-      loop(number(0), sliceSize_, number(1), kDim, [&](Value k) {
-        e_.dimIv_[p_.kInner] = add(sliceBegin_, k);
-        loop(number(0), number(p_.columns()), number(p_.width), nDim, [&](Value column) {
-          Value mask = maskOf(sub(left, column));
-          emitLanes(add(n0, column), 1, mask, [&] { store(k, place, column, 0, mask); });
-        });
+    });
+    int64_t columns = staticProduct(e_.kernel_, {p_.n});
+    if (columns >= 0 && columns % p_.columns() == 0)
+      return;
+    loop(whole, count, number(1), 0, [&](Value place) {
+      Value n0 = add(start, mul(place, number(p_.columns()))), left = sub(columns_, n0);
+      loop(number(0), number(p_.columns()), number(p_.width), nDim, [&](Value column) {
+        Value mask = maskOf(sub(left, column));
+        emitLanes(add(n0, column), 1, mask, [&] { store(k, place, column, 0, mask); });
       });
-    };
-    branch(full, 0, whole, part);
+    });
   });
+}
+
+// Columns that lie along k: squares of width x width, transposed in registers. Rows of k up to a whole square are
+// stored too (zeros); columns past the end are the last one again.
+void ContractEmitter::packTransposed(Value first, Value count) {
+  Value start = mul(first, number(p_.columns())), last = sub(columns_, number(1));
+  Value offset = add(rhsSteps_.constant, add(offsetOf(rhsSteps_, p_.outer), offsetOf(rhsSteps_, p_.kOuter)));
+  Value origin = at(rhsSteps_.buffer, rhsSteps_.element, add(offset, sliceBegin_));
+  Value step = rhsSteps_.of.lookup(p_.n), width = number(p_.width);
+  unsigned align = sumType().getIntOrFloatBitWidth() / 8;
+  auto square = [&](Value block, Value k, Value mask) {
+    Values lines;
+    for (unsigned i = 0; i < p_.width; ++i) {
+      Value column = least(add(mul(block, width), add(start, number(i))), last);
+      Value from = at(at(origin, sumType(), mul(column, step)), sumType(), k);
+      if (mask)
+        lines.push_back(
+            b_.create<LLVM::MaskedLoadOp>(loc_, sumLanes(), from, mask, ValueRange{e_.constant(sumLanes(), 0)}, align));
+      else
+        lines.push_back(b_.create<LLVM::LoadOp>(loc_, sumLanes(), from, align));
+    }
+    transpose(lines);
+    Value vectors = number(p_.vectors), place = div(block, vectors);
+    Value column = mul(sub(block, mul(place, vectors)), width);
+    Value to = add(add(mul(place, number(panelLength_)), mul(k, number(p_.columns()))), column);
+    for (unsigned i = 0; i < p_.width; ++i)
+      storePacked(rhsBlock_, add(to, number(i * p_.columns())), lines[i], Value());
+  };
+  Value rest = b_.create<arith::RemUIOp>(loc_, sliceSize_, width), main = sub(sliceSize_, rest);
+  loop(number(0), mul(count, number(p_.vectors)), number(1), 0, [&](Value block) {
+    loop(number(0), main, width, 0, [&](Value k) { square(block, k, Value()); });
+    loop(main, sliceSize_, width, 0, [&](Value k) { square(block, k, maskOf(rest)); });
+  });
+}
+
+// In each step the lanes with a bit set of the one line change places with those without it of the other.
+void ContractEmitter::transpose(Values &lines) {
+  int64_t width = p_.width;
+  for (int64_t bit = width / 2; bit > 0; bit /= 2)
+    for (int64_t i = 0; i < width; ++i) {
+      if (i & bit)
+        continue;
+      SmallVector<int64_t> low, high;
+      for (int64_t j = 0; j < width; ++j) {
+        low.push_back(j & bit ? width + j - bit : j);
+        high.push_back(j & bit ? width + j : j + bit);
+      }
+      Value a = lines[i], b = lines[i + bit];
+      lines[i] = b_.create<vector::ShuffleOp>(loc_, a, b, low);
+      lines[i + bit] = b_.create<vector::ShuffleOp>(loc_, a, b, high);
+    }
 }
 
 // The first `count` lanes (all, none if it is negative).

@@ -127,18 +127,36 @@ ContractEmitter::Rows ContractEmitter::rowsPacked(Value row) {
   return rows;
 }
 
+// The first column that a panel's tile computes. A last panel of rhs in place begins earlier than it should instead of
+// going past the end; what it computes again is not written.
+Value ContractEmitter::firstColumn(Value panel) {
+  Value first = mul(panel, number(p_.columns()));
+  if (p_.rhs.block || p_.rhs.comesPacked)
+    return first;
+  return least(first, sub(columns_, number(p_.columns())));
+}
+
+// The lanes from `column` of a panel's tile on that are written.
+Value ContractEmitter::lanesOfPanel(Value panel, Value column) {
+  Value from = add(firstColumn(panel), column);
+  if (p_.rhs.block || p_.rhs.comesPacked)
+    return maskOf(sub(columns_, from));
+  Value before = maskOf(sub(mul(panel, number(p_.columns())), from));
+  return b_.create<arith::XOrIOp>(loc_, before, e_.constant(before.getType(), 1));
+}
+
 ContractEmitter::Columns ContractEmitter::columnsAt(Value panel, Value place) {
   Columns columns;
   if (p_.rhs.block) {
     columns.element = sumType();
     columns.step = number(p_.columns());
-    columns.pointer = at(rhsBlock_, columns.element, mul(place, number(p_.columns() * p_.packK)));
+    columns.pointer = at(rhsBlock_, columns.element, mul(place, number(panelLength_)));
     return columns;
   }
   columns.element = rhsSteps_.element;
   columns.step = rhsSteps_.of.lookup(p_.kInner);
   columns.step = columns.step ? columns.step : number(0);
-  e_.dimIv_[p_.n] = p_.rhs.comesPacked ? panel : mul(panel, number(p_.columns()));
+  e_.dimIv_[p_.n] = p_.rhs.comesPacked ? panel : firstColumn(panel);
   Value offset = add(rhsSteps_.constant, add(offsetOf(rhsSteps_, p_.outer), offsetOf(rhsSteps_, p_.kOuter)));
   offset = add(offset, add(offsetOf(rhsSteps_, {p_.n}), mul(sliceBegin_, columns.step)));
   columns.pointer = at(rhsSteps_.buffer, columns.element, offset);
@@ -293,6 +311,17 @@ void ContractEmitter::emitTile(Value panel, Value place, Value row, Value first,
     values.assign(start.getResults().begin(), start.getResults().end());
   }
   values = sumProducts(panel, place, row, std::move(values));
+  auto throughMemory = [&] {
+    forEach([&](int64_t i, Value to) { b_.create<LLVM::StoreOp>(loc_, values[i], to, align); });
+    emitEpilogue(panel, row, sums);
+  };
+  if (p_.direct) {
+    Value n0 = mul(panel, number(p_.columns()));
+    Value rows = compare(arith::CmpIPredicate::sle, add(row, number(p_.rows)), blockSize_);
+    Value columns = compare(arith::CmpIPredicate::sle, add(n0, number(p_.columns())), columns_);
+    Value whole = b_.create<arith::AndIOp>(loc_, rows, columns);
+    return branch(whole, setOf({p_.n}), [&] { emitDirect(n0, row, values); }, throughMemory);
+  }
   forEach([&](int64_t i, Value to) { b_.create<LLVM::StoreOp>(loc_, values[i], to, align); });
   if (!last)
     return emitEpilogue(panel, row, sums);
@@ -314,6 +343,25 @@ void ContractEmitter::emitLanes(Value n0, int64_t copies, Value mask, llvm::func
   lanes = KernelEmitter::Lanes();
 }
 
+// All rows of a whole tile, one after the other, from registers. The rows are scopes in one block: what several share
+// is put before an op that marks where they begin.
+void ContractEmitter::emitDirect(Value n0, Value row, const Values &sums) {
+  Value flat = add(blockRow_, row);
+  Values indices = decode(flat, p_.m);
+  emitLanes(n0, p_.vectors, Value(), [&] {
+    Operation *mark = b_.create<arith::ConstantOp>(loc_, b_.getI64IntegerAttr(0));
+    for (int64_t i = 0; i < p_.rows; ++i) {
+      inScope(mark, setOf(p_.m), [&] {
+        setIndices(p_.m, indices);
+        for (int64_t v = 0; v < p_.vectors; ++v)
+          e_.scopes_.back().memo[{p_.op.getResult(), static_cast<unsigned>(v)}] = sums[i * p_.vectors + v];
+        e_.emitLeaves(llvm::to_vector(llvm::seq<unsigned>(0, e_.plan_.sinks.size())));
+      });
+      indices = p_.m.empty() ? indices : next(indices, p_.m);
+    }
+  });
+}
+
 // Short epilogues have a body for whole panels and one for the last; of a long one there is only the second, which
 // tells whole vectors from parts at its loads and stores.
 void ContractEmitter::emitEpilogue(Value panel, Value row, Value sums) {
@@ -321,16 +369,16 @@ void ContractEmitter::emitEpilogue(Value panel, Value row, Value sums) {
   unsigned cost = 0;
   for (const Sink &sink : e_.plan_.sinks)
     cost += estimateSinkCost(e_.plan_, sink);
-  Value n0 = mul(panel, number(p_.columns())), left = sub(columns_, n0);
+  Value n0 = firstColumn(panel), left = sub(columns_, n0), first = mul(panel, number(p_.columns()));
   Value rows = least(sub(blockSize_, row), number(p_.rows));
   DimSet nDim = setOf({p_.n});
   auto part = [&] {
-    Value end = least(left, number(p_.columns()));
-    loop(number(0), end, number(p_.width), nDim, [&](Value column) {
-      Value rest = sub(left, column);
-      emitLanes(add(n0, column), 1, maskOf(rest), [&] {
+    loop(number(0), least(left, number(p_.columns())), number(p_.width), nDim, [&](Value column) {
+      emitLanes(add(n0, column), 1, lanesOfPanel(panel, column), [&] {
+        Value inside = compare(arith::CmpIPredicate::sge, sub(left, column), number(p_.width));
+        Value own = compare(arith::CmpIPredicate::sge, add(n0, column), first);
         if (cost >= kLong)
-          e_.lanes_.full = compare(arith::CmpIPredicate::sge, rest, number(p_.width));
+          e_.lanes_.full = b_.create<arith::AndIOp>(loc_, inside, own);
         emitEpilogueRows(row, rows, at(sums, sumType(), column), 1);
       });
     });
@@ -338,7 +386,7 @@ void ContractEmitter::emitEpilogue(Value panel, Value row, Value sums) {
   if (cost >= kLong)
     return part();
   auto whole = [&] { emitLanes(n0, p_.vectors, Value(), [&] { emitEpilogueRows(row, rows, sums, p_.vectors); }); };
-  Value full = compare(arith::CmpIPredicate::sge, left, number(p_.columns()));
+  Value full = compare(arith::CmpIPredicate::sle, add(first, number(p_.columns())), columns_);
   int64_t columns = staticProduct(e_.kernel_, {p_.n});
   bool exact = columns >= 0 && columns % p_.columns() == 0;
   if (exact)

@@ -523,6 +523,7 @@ FailureOr<KernelPlan> Planner::planContraction() {
     return failure();
   collectSinks();
   plan_.copiesOf.assign(plan_.sinks.size(), 1);
+  chooseEpilogue(plan_);
   return std::move(plan_);
 }
 
