@@ -11,6 +11,7 @@ CompileOptions CompileOptions::fromKnobs() {
   CompileOptions o;
   o.fuse = knobs().mode != "no_fuse";
   o.fusionFuel = knobs().fusionFuel;
+  o.contract = knobs().contract;
   o.dumpDir = knobs().dumpDir;
   return o;
 }

@@ -9,6 +9,7 @@ namespace dlc::compiler {
 struct CompileOptions {
   bool fuse = true;        ///< false: one kernel an op
   int64_t fusionFuel = -1; ///< merges allowed; -1: any number
+  int64_t contract = -1;   ///< matrix products as kernels: -1 some, 0 none, 1 all that can be
   std::string dumpDir;     ///< one numbered file a phase, if not empty
   std::string name = "graph";
   /// The options that the knobs (DLC_MODE, DLC_FUSION_FUEL, DLC_DUMP_DIR) ask for.

@@ -20,7 +20,14 @@ public:
         context_(builder.getContext()), dims_(loopDims(graph, group)) {}
 
   EmittedKernel run() {
+    for (uint32_t m : group_.members)
+      hasContract_ |= graph_.node(m).kind == NodeKind::Contract;
     for (LoopDim &d : dims_) {
+      // Tiles and blocks of a contraction follow from its sizes.
+      if (hasContract_ && d.size.isConst()) {
+        k_.dim(d.name, d.size.value());
+        continue;
+      }
       k_.dim(d.name, k_.index());
       out_.ints.push_back(d.size);
     }
@@ -49,7 +56,7 @@ private:
       cost[m] = n.cost;
       out_.cost += n.cost;
       for (uint32_t p : graph_.operands(m))
-        if (isMember(p) && graph_.node(p).kind != NodeKind::Reduce)
+        if (isMember(p) && !graph_.node(p).combines())
           cost[m] += cost[p];
     }
     DenseMap<uint32_t, SmallVector<uint32_t>> stagesUsing;
@@ -68,8 +75,7 @@ private:
             users.push_back(s);
       }
       bool output = llvm::is_contained(group_.shape.outputs, m);
-      if (graph_.node(m).kind == NodeKind::Reduce || output || (users.size() > 1 && cost[m] > 3) ||
-          (wider && cost[m] >= 4))
+      if (graph_.node(m).combines() || output || (users.size() > 1 && cost[m] > 3) || (wider && cost[m] >= 4))
         isStage_.insert(m);
     }
   }
@@ -79,7 +85,7 @@ private:
   size_t spanOf(uint32_t m) const {
     const Node &n = graph_.node(m);
     size_t span = group_.shape.leavesOf(n.result()).size();
-    if (n.kind == NodeKind::Reduce)
+    if (n.combines())
       span += group_.shape.axes.leaves(group_.shape.reduceAxes.lookup(n.op)).size();
     return span;
   }
@@ -98,11 +104,27 @@ private:
     AxisList leaves = group_.shape.leavesOf(n.result());
     if (n.kind == NodeKind::Reduce)
       emitReduce(m, n, leaves);
+    else if (n.kind == NodeKind::Contract)
+      emitContract(m, n, leaves);
     else
       values_[m] = k_.map(loopsOf(leaves), [&](StageBuilder &s) {
         Region region(*this, s, loopsOf(leaves));
         s.yield({region.compute(m).value});
       })[0];
+  }
+
+  void emitContract(uint32_t m, const Node &n, const AxisList &leaves) {
+    AxisList by = group_.shape.axes.leaves(group_.shape.reduceAxes.lookup(n.op)), all = leaves;
+    all.append(by.begin(), by.end());
+    auto operand = [&](unsigned use) {
+      return [this, use, &n, &all](StageBuilder &s) {
+        Region region(*this, s, loopsOf(all));
+        bool packed = group_.packed.value && group_.packed.use == use;
+        s.yield({packed ? region.readPacked(n, group_.packed).value : region.read(n, n.uses[use]).value});
+      };
+    };
+    values_[m] =
+        k_.contract(loopsOf(all), loopsOf(by), memoryType(dtypeOf(n.result()), context_), operand(0), operand(1));
   }
 
   /// The element that a sum over a one-hot mask chooses, 0 if there is none. The addition makes 0 of -0, as a sum does.
@@ -204,9 +226,9 @@ private:
   SmallVector<int64_t> stridesOf(const Access &a, SmallVector<std::string> &loops, Dims &dynamic) {
     SmallVector<int64_t> strides;
     auto add = [&](const Dim &stride) {
-      bool unit = stride.same(Dim(1));
-      strides.push_back(unit ? 1 : ShapedType::kDynamic);
-      if (!unit)
+      bool known = stride.same(Dim(1)) || (hasContract_ && stride.isConst());
+      strides.push_back(known ? stride.value() : ShapedType::kDynamic);
+      if (!known)
         dynamic.push_back(stride);
     };
     if (a.rowStride)
@@ -241,6 +263,16 @@ private:
     return inputs_.back().second;
   }
 
+  Value packedInput(Value root, const Dims &strides) {
+    SmallVector<int64_t> values;
+    for (const Dim &d : strides)
+      values.push_back(d.value());
+    out_.inputs.push_back(root);
+    out_.offsets.push_back(Dim(0));
+    inputs_.push_back({Access{root, Dim(-1), {}, {}, {}}, {}}); // like no other
+    return k_.buffer(memoryType(dtypeOf(root), context_), values);
+  }
+
   bool sameStrides(const Access &a, const Access &b) {
     for (LoopDim &d : dims_)
       if (!a.strideOf(d.leaves.back()).same(b.strideOf(d.leaves.back())))
@@ -260,8 +292,9 @@ private:
       if (!llvm::is_contained(valueLoops, StringRef(d.name)))
         continue;
       Dim stride = a.strideOf(d.leaves.back());
-      strides.push_back(stride.same(Dim(1)) ? 1 : ShapedType::kDynamic);
-      if (strides.back() != 1)
+      bool known = stride.same(Dim(1)) || (hasContract_ && stride.isConst());
+      strides.push_back(known ? stride.value() : ShapedType::kDynamic);
+      if (!known)
         dynamic.push_back(stride);
     }
     Value buffer = k_.output(memoryType(dtypeOf(n.result()), context_), strides);
@@ -367,6 +400,19 @@ private:
       return load(e_.inputFor(a), dtypeOf(use.value), {});
     }
 
+    /// The operand of a contraction from its panels; the column is the last dim of the result (rows if it is lhs).
+    Scalar readPacked(const Node &n, const PackedOperand &p) {
+      const Layout &layout = e_.graph_.layouts().of(p.value);
+      AxisList result = e_.group_.shape.valueAxes.lookup(n.result());
+      AffineExpr column = loopIndex(result[result.size() - (p.use == 1 ? 1 : 2)]);
+      AffineExpr k = loopIndex(e_.group_.shape.reduceAxes.lookup(n.op)[0]);
+      Value memref = e_.packedInput(p.value, layout.strides);
+      AffineMap map = AffineMap::get(static_cast<unsigned>(loops_.size()), 0,
+                                     {column.floorDiv(p.columns), k, column % p.columns}, e_.context_);
+      DType t = dtypeOf(p.value);
+      return {s_.read(memref, map, {}, scalarType(t, e_.context_)), t};
+    }
+
     Scalar readOperand(const Node &n, Value v) {
       for (const OperandUse &use : n.uses)
         if (use.value == v)
@@ -375,6 +421,15 @@ private:
     }
 
   private:
+    /// The index of the loop that an axis of one leaf is; 0 of an axis of size 1.
+    AffineExpr loopIndex(AxisId axis) {
+      AxisList leaves = e_.group_.shape.axes.leaves(axis);
+      if (leaves.empty())
+        return getAffineConstantExpr(0, e_.context_);
+      LoopDim &d = *llvm::find_if(e_.dims_, [&](LoopDim &d) { return llvm::is_contained(d.leaves, leaves[0]); });
+      return getAffineDimExpr(static_cast<unsigned>(llvm::find(loops_, d.name) - loops_.begin()), e_.context_);
+    }
+
     Scalar gather(const Node &n) {
       Scalar row = convertScalar(s_, read(n, n.uses[1]), DType::I64);
       Access a = accessOf(e_.graph_, e_.group_, n, n.uses[0]);
@@ -445,6 +500,7 @@ private:
   KernelBuilder k_;
   MLIRContext *context_;
   std::vector<LoopDim> dims_;
+  bool hasContract_ = false;
   DenseSet<uint32_t> isStage_;
   DenseMap<uint32_t, Value> values_; // of members that are stages
   std::vector<std::pair<Access, Buffer>> inputs_;

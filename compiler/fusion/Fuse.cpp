@@ -45,7 +45,10 @@ public:
 private:
   bool isFusible(uint32_t i) const {
     NodeKind k = graph_.node(i).kind;
-    return k == NodeKind::Point || k == NodeKind::Reduce;
+    return k == NodeKind::Point || k == NodeKind::Reduce || k == NodeKind::Contract;
+  }
+  bool hasContract(uint32_t g) const {
+    return llvm::any_of(members_[g], [&](uint32_t m) { return graph_.node(m).kind == NodeKind::Contract; });
   }
 
   void mergeAlongEdges() {
@@ -93,6 +96,8 @@ private:
   bool isLate(uint32_t i) const { return graph_.node(i).op->hasAttr(kLateAttr); }
 
   bool worthSharing(Value v, uint32_t x, uint32_t y) {
+    if (hasContract(x) || hasContract(y))
+      return false;
     // Only alike groups: a map joined to a reduction that it does not feed would lose its parallel dims.
     if (shapes_[x]->reduced.empty() != shapes_[y]->reduced.empty())
       return false;
@@ -190,6 +195,8 @@ private:
       return why = "(vi) too large", false;
     if (shape.reduced.empty())
       return true;
+    if (llvm::any_of(members, [&](uint32_t m) { return graph_.node(m).kind == NodeKind::Contract; }))
+      return true;
     bool fullOutput = false;
     for (uint32_t m : shape.outputs)
       for (AxisId a : shape.leavesOf(graph_.node(m).result()))
@@ -236,7 +243,7 @@ private:
     std::vector<FusedGroup> out;
     for (uint32_t i = 0; i < graph_.size(); ++i)
       if (!members_[i].empty() && shapes_[i])
-        out.push_back({members_[i], std::move(*shapes_[i])});
+        out.push_back({members_[i], std::move(*shapes_[i]), {}});
     return out;
   }
 

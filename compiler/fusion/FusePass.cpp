@@ -1,5 +1,6 @@
 // Rewrites a function by its groups: units in dependency order, a launch in the place of each group.
 #include "compiler/fusion/FusePass.h"
+#include "compiler/fusion/Contract.h"
 #include "compiler/fusion/EmitKernel.h"
 #include "compiler/fusion/Order.h"
 #include "compiler/fusion/Recompute.h"
@@ -21,6 +22,16 @@ public:
 
   void run() {
     setFunctionLayouts(func_, layouts_);
+    chooseLibraryProducts(func_, layouts_, options_);
+    std::unique_ptr<Graph> graph = group();
+    while (keepsLowered(*graph))
+      graph = group();
+    if (!groups_.empty())
+      rewrite(*graph);
+  }
+
+private:
+  std::unique_ptr<Graph> group() {
     auto graph = std::make_unique<Graph>(block_, layouts_);
     groups_ = findGroups(*graph, options_);
     if (options_.fuse && options_.fuel < 0 && recomputeCheapValues(*graph, groups_)) {
@@ -31,16 +42,34 @@ public:
       graph = std::make_unique<Graph>(block_, layouts_);
       groups_ = findGroups(*graph, options_);
     }
-    if (!groups_.empty())
-      rewrite(*graph);
+    return graph;
   }
 
-private:
+  /// Leaves products to the library whose kernel the target has no code for. True if there were any: then the groups
+  /// are stale.
+  bool keepsLowered(const Graph &graph) {
+    bool changed = false;
+    for (const FusedGroup &g : groups_)
+      for (uint32_t m : g.members)
+        if (graph.node(m).kind == NodeKind::Contract && options_.lowers) {
+          OpBuilder inModule = OpBuilder::atBlockEnd(module_.getBody());
+          ir::kernel::FuncOp trial = emitKernel(graph, g, inModule, "trial").func;
+          if (!options_.lowers(trial)) {
+            graph.node(m).op->setAttr(kLibraryAttr, UnitAttr::get(module_.getContext()));
+            changed = true;
+          }
+          trial->erase();
+        }
+    return changed;
+  }
+
   void rewrite(const Graph &graph) {
     std::vector<OrderedUnit> order = orderOf(graph, groups_);
     // All kernels before the first launch: emission reads the function as it was.
     OpBuilder inModule = OpBuilder::atBlockEnd(module_.getBody());
-    for (const FusedGroup &g : groups_) {
+    WeightPacker packer(func_, layouts_, options_);
+    for (FusedGroup &g : groups_) {
+      g.packed = packer.packedFor(graph, g);
       kernels_.push_back(emitKernel(graph, g, inModule, nameOf(graph, g)));
       symbolNames_.push_back(shareKernel(kernels_.back().func));
     }
@@ -152,6 +181,10 @@ public:
   void runOnOperation() override {
     FusionOptions options = options_;
     options.fuse &= !noFuse_;
+    if (contract_.getNumOccurrences())
+      options.contract = contract_;
+    if (vectorBits_)
+      options.vectorBits = vectorBits_;
     if (fuel_ >= 0)
       options.fuel = fuel_;
     try {
@@ -165,6 +198,8 @@ public:
 private:
   FusionOptions options_;
   Option<bool> noFuse_{*this, "no-fuse", llvm::cl::desc("One kernel an op"), llvm::cl::init(false)};
+  Option<int64_t> contract_{*this, "contract", llvm::cl::desc("Products as kernels: -1 some, 0 none, 1 all")};
+  Option<unsigned> vectorBits_{*this, "vector-bits", llvm::cl::desc("Of the processor"), llvm::cl::init(0)};
   Option<int64_t> fuel_{*this, "fuel", llvm::cl::desc("Stop after this many merges"), llvm::cl::init(-1)};
 };
 

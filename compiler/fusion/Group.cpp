@@ -81,7 +81,7 @@ public:
         return std::nullopt;
     findOutputs();
     align();
-    if (!connect() || !makeDomain() || !checkValues())
+    if (!connect() || !makeDomain() || !checkValues() || !checkContract())
       return std::nullopt;
     return std::move(shape_);
   }
@@ -163,7 +163,7 @@ private:
   bool addMember(const Node &n) {
     AxisList result = freshAxes(n.result());
     AxisList reduced;
-    if (n.kind == NodeKind::Reduce) {
+    if (n.combines()) {
       Dims sizes = graph_.symbols().sizes(n.uses[0].value);
       for (int64_t d : n.reduced)
         reduced.push_back(shape_.axes.add(sizes[d]));
@@ -242,7 +242,7 @@ private:
 
   AxisList memberLeaves(const Node &n) {
     AxisList leaves = shape_.axes.leaves(shape_.valueAxes.find(n.result())->second);
-    if (n.kind == NodeKind::Reduce)
+    if (n.combines())
       for (AxisId a : shape_.axes.leaves(shape_.reduceAxes.find(n.op)->second))
         leaves.push_back(a);
     return leaves;
@@ -256,8 +256,7 @@ private:
     for (uint32_t m : members_) {
       const Node &n = graph_.node(m);
       size_t width = memberLeaves(n).size();
-      if (!widest || width > most ||
-          (width == most && n.kind == NodeKind::Reduce && widest->kind != NodeKind::Reduce)) {
+      if (!widest || width > most || (width == most && n.combines() && !widest->combines())) {
         widest = &n;
         most = width;
       }
@@ -333,7 +332,7 @@ private:
     AxisList reducedSet;
     for (uint32_t m : members_) {
       const Node &n = graph_.node(m);
-      if (n.kind == NodeKind::Reduce) {
+      if (n.combines()) {
         AxisList r = shape_.axes.leaves(shape_.reduceAxes[n.op]);
         llvm::sort(r);
         if (!reducedSet.empty() && !r.empty() && reducedSet != r)
@@ -342,7 +341,7 @@ private:
           reducedSet = r;
       }
       size_t width = memberLeaves(n).size();
-      if (!widest || width > most || (width == most && n.kind == NodeKind::Reduce)) {
+      if (!widest || width > most || (width == most && n.combines())) {
         widest = &n;
         most = width;
       }
@@ -359,8 +358,10 @@ private:
 
   /// The leaves of a node's points in the order of its (operand's) dims.
   AxisList orderOf(const Node &n) {
-    if (n.kind != NodeKind::Reduce)
+    if (!n.combines())
       return shape_.leavesOf(n.result());
+    if (n.kind == NodeKind::Contract)
+      return memberLeaves(n);
     AxisList order;
     const AxisList &result = shape_.valueAxes.find(n.result())->second, &reduced = shape_.reduceAxes.find(n.op)->second;
     for (const DimUse &d : n.uses[0].dims)
@@ -391,6 +392,30 @@ private:
       if (parallel != shape_.parallel.size() || (reduced != 0 && reduced != shape_.reduced.size()))
         return refuse("(ii) an output does not span the domain");
     }
+    return true;
+  }
+
+  /// A group has one contraction or none. With one it has no other reduction, the operands come from outside, and the
+  /// columns are one dim, so that they can be packed.
+  bool checkContract() {
+    const Node *contract = nullptr;
+    bool others = false;
+    for (uint32_t m : members_) {
+      const Node &n = graph_.node(m);
+      if (n.kind == NodeKind::Contract && std::exchange(contract, &n))
+        return refuse("two contractions");
+      others |= n.kind == NodeKind::Reduce;
+    }
+    if (!contract)
+      return true;
+    if (others)
+      return refuse("a reduction of sums of products");
+    for (const OperandUse &use : contract->uses)
+      if (computesInside(use.value))
+        return refuse("an operand of a contraction");
+    AxisList axes = shape_.valueAxes.lookup(contract->result());
+    if (shape_.axes.leaves(axes.back()).size() > 1)
+      return refuse("(iii) columns of a contraction in several dims");
     return true;
   }
 

@@ -84,6 +84,33 @@ bool describeReduce(Node &n, const Symbols &symbols) {
   return true;
 }
 
+/// Products of matrices, or of batches of them: [.., m, k] by [.., k, n].
+bool describeContract(Node &n, const Symbols &symbols) {
+  if (n.op->hasAttr(kLibraryAttr) || n.op->getNumOperands() != 2)
+    return false;
+  Value lhs = n.op->getOperand(0), rhs = n.op->getOperand(1);
+  auto rankOf = [](Value v) {
+    auto t = dyn_cast<RankedTensorType>(v.getType());
+    return t ? t.getRank() : 0;
+  };
+  int64_t rank = rankOf(n.result());
+  DType dtype = dtypeOf(n.result());
+  if (rank < 2 || rankOf(lhs) != rank || rankOf(rhs) != rank || (dtype != DType::F32 && dtype != DType::F64) ||
+      dtypeOf(lhs) != dtype || dtypeOf(rhs) != dtype || symbols.sizes(lhs).back().same(Dim(1)))
+    return false;
+  OperandUse a{lhs, {}, true}, b{rhs, {}, true}; // each element is read for many sums
+  for (unsigned d = 0; d < rank; ++d) {
+    bool row = d + 2 == rank, column = d + 1 == rank;
+    a.dims.push_back(column ? DimUse{DimUse::Reduced, 0} : DimUse{DimUse::Result, d});
+    b.dims.push_back(row ? DimUse{DimUse::Reduced, 0} : DimUse{DimUse::Result, d});
+  }
+  n.uses = {a, b};
+  n.reduced = {rank - 1};
+  n.kind = NodeKind::Contract;
+  n.cost = 1;
+  return true;
+}
+
 /// embedding, index_select, gather: operand `table` at rows given by operand `index`.
 bool describeGather(Node &n, const Symbols &symbols) {
   OperandRanges operands(n.op, *n.info);
@@ -166,6 +193,8 @@ Node describe(Operation *op, Layouts &layouts) {
   bool ok = false;
   if (n.info->kind == OpKind::Reduce)
     ok = describeReduce(n, symbols);
+  else if (n.info->kind == OpKind::Contraction)
+    ok = describeContract(n, symbols);
   else if (gatherDim(op, *n.info, 1))
     ok = describeGather(n, symbols);
   else if (StringRef(n.info->name) == "select_scatter")

@@ -6,10 +6,11 @@
 namespace dlc::compiler {
 
 enum class NodeKind : uint8_t {
-  Opaque, ///< runs as a step of its own
-  View,   ///< no work: another layout of its operand
-  Point,  ///< one scalar expression a point
-  Reduce  ///< a scalar expression combined over dims of the operand
+  Opaque,  ///< runs as a step of its own
+  View,    ///< no work: another layout of its operand
+  Point,   ///< one scalar expression a point
+  Reduce,  ///< a scalar expression combined over dims of the operand
+  Contract ///< sums of products of two operands: uses[0] by the rows of the result, uses[1] by its columns
 };
 
 /// How a dim of an operand follows from the point: a dim of the result, a reduced dim, or neither.
@@ -30,10 +31,14 @@ struct Node {
   NodeKind kind = NodeKind::Opaque;
   llvm::SmallVector<OperandUse, 3> uses; ///< tensor operands
   llvm::SmallVector<int64_t> reduced;    ///< dims of uses[0] that are combined
-  int64_t cost = 1;                      ///< of one point, in units of an add
-  bool mayFail = false;                  ///< may set the error slot
+  bool combines() const { return kind == NodeKind::Reduce || kind == NodeKind::Contract; }
+  int64_t cost = 1;     ///< of one point, in units of an add
+  bool mayFail = false; ///< may set the error slot
   mlir::Value result() const { return op->getResult(0); }
 };
+
+/// The unit attribute of products that are to run in the library.
+constexpr llvm::StringLiteral kLibraryAttr = "dlc.library";
 
 /// Describes an op.
 Node describe(mlir::Operation *op, Layouts &layouts);

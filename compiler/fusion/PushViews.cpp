@@ -3,6 +3,7 @@
 #include "compiler/fusion/FusePass.h"
 #include "compiler/fusion/Group.h"
 #include "compiler/fusion/ScalarCode.h"
+#include "compiler/graph/StatePart.h"
 #include "dialects/dlc/Rules.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/Pass.h"
@@ -84,6 +85,8 @@ private:
         scalarCost(point, *info, symbols_).cost > kMaxCost || scalarCost(point, *info, symbols_).mayFail ||
         !onlySliced(point->getResult(0), slices) || slices > kMaxSlices)
       return false;
+    if (llvm::any_of(point->getOperands(), [&](Value v) { return isProductWithState(v); }))
+      return false;
     OpBuilder b(slice);
     Type pointType = point->getResult(0).getType();
     IRMapping map;
@@ -98,6 +101,23 @@ private:
     slice->getResult(0).replaceAllUsesWith(moved->getResult(0));
     slice->erase();
     return true;
+  }
+
+  /// A product of which the point op is to be the epilogue, for all slices at once.
+  bool isProductWithState(Value v) {
+    Operation *product = v.getDefiningOp();
+    while (isPointView(product))
+      product = product->getOperand(0).getDefiningOp();
+    const OpInfo *info = product ? infoOf(product) : nullptr;
+    if (!info || info->kind != OpKind::Contraction)
+      return false;
+    Value weight = product->getOperand(product->getNumOperands() - 1);
+    while (Operation *view = weight.getDefiningOp()) {
+      if (!isPointView(view))
+        return false;
+      weight = view->getOperand(0);
+    }
+    return isState(func_, weight);
   }
 
   /// `v` broadcast to the sizes of `like`.

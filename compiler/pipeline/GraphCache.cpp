@@ -28,6 +28,7 @@ std::string graphSource(const std::string &graph, const CompileOptions &options)
   w.pod(getNumThreads());
   w.pod(options.fuse);
   w.pod(options.fusionFuel);
+  w.pod(options.contract);
   w.text(k.plantBug + "/" + k.gemmIsa + "/" + k.mode);
   w.text(graph);
   return std::move(w.bytes);

@@ -1,7 +1,9 @@
 // The map of the compiler: its phases in order, with the passes of each.
 #include "compiler/pipeline/Pipelines.h"
+#include "compiler/cpu/CpuCompiler.h"
 #include "compiler/fusion/FusePass.h"
 #include "compiler/graph/Passes.h"
+#include "compiler/lower/KernelPlan.h"
 #include "compiler/lower/Passes.h"
 #include "dialects/dlc/DlcDialect.h"
 #include "dialects/kernel/KernelDialect.h"
@@ -21,6 +23,16 @@ namespace {
 
 constexpr StringRef kPhases[] = {"captured", "simplified", "fused", "scheduled", "loops", "llvm", "binary"};
 
+FusionOptions fusionOptions(const CompileOptions &options) {
+  FusionOptions o;
+  o.fuse = options.fuse;
+  o.fuel = options.fusionFuel;
+  o.contract = options.contract;
+  o.vectorBits = CpuCompiler::get().target().vectorBits;
+  o.lowers = isLowerable;
+  return o;
+}
+
 /// What makes a module of one phase from a module of the phase before.
 void addPasses(OpPassManager &pm, StringRef phase, const CompileOptions &options) {
   if (phase == "simplified") {
@@ -31,7 +43,7 @@ void addPasses(OpPassManager &pm, StringRef phase, const CompileOptions &options
     pm.addNestedPass<func::FuncOp>(createMaterializePass()); // last: simplification would undo its copies
     pm.addPass(createStatePartPass());
   } else if (phase == "fused") {
-    pm.addPass(createFusePass({options.fuse, options.fusionFuel}));
+    pm.addPass(createFusePass(fusionOptions(options)));
   } else if (phase == "scheduled") {
     pm.addPass(createKernelSchedulePass());
   } else if (phase == "loops") {

@@ -34,12 +34,13 @@ def expected(m, x):
 
 
 def check(f, m, x, runs):
-    """The result is right, and `runs` values were computed for it."""
+    """The result is right, and all (`runs` 1) or none (0) of what follows from the parameters was computed for it: the
+    joined weights, and the same packed."""
     before = stats()["runs"]
     with dlc.no_grad():
         y = f(x)
     assert np.allclose(np.array(y.tolist()), expected(m, x), rtol=1e-4, atol=1e-4)
-    assert stats()["runs"] - before == runs
+    assert stats()["runs"] - before == 2 * runs
 
 
 @pytest.fixture
@@ -153,7 +154,7 @@ def test_memory_is_freed_with_the_parameters_and_with_the_code():
     assert stats()["bytes"] == before["bytes"]
     m = Joined(64)
     check(lambda x: compiled[0](m, x), m, x, 1)
-    assert stats()["bytes"] == before["bytes"] + 64 * 128 * 4
+    assert before["bytes"] + 64 * 128 * 4 <= stats()["bytes"] <= before["bytes"] + 64 * 192 * 4
     compiled.clear()
     gc.collect()
     assert stats()["bytes"] == before["bytes"]
