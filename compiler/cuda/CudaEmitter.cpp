@@ -39,7 +39,7 @@ FailureOr<CudaProgram> emitCuda(ModuleOp module) {
   CudaShared shared;
   std::string kernels;
   for (FuncOp func : copy->getOps<FuncOp>()) {
-    if (!func.getOps<ContractOp>().empty())
+    if (!func.getOps<ir::kernel::ContractOp>().empty())
       return func.emitOpError("contracts: it can't be printed as CUDA");
     if (failed(setOrder(func)))
       return failure();
