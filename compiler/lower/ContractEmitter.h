@@ -57,11 +57,16 @@ private:
   void emitRun(Value first, Value count);
   void emitSlice(Value first, Value count, Value slice, Value slices);
   void packRhs(Value first, Value count);
+  void inStrips(llvm::function_ref<void(Value, Value)> body);
   void packTransposed(Value first, Value count);
   void transpose(Values &lines);
   void packLhs();
   void packLhsRows();
   void packLhsColumns();
+  void packLhsTransposed();
+  void storeTileRow(Value tile, Value k, mlir::ArrayRef<Value> parts);
+  /// Whether the packed lhs is [tile][k][row of the tile]; otherwise it is [row][k].
+  bool lhsPanels() const { return p_.lhs.byColumns || p_.lhs.transposes; }
   void storePacked(Value block, Value offset, Value value, mlir::Value mask);
   Value maskOf(Value count);
   Value toSum(Value x, mlir::Type from);
@@ -121,7 +126,7 @@ private:
   Value rows_, columns_, innerSize_, rowBlocks_, panels_, slices_, innerSlices_; ///< of the whole kernel
   Value firstTask_, lastTask_;
   Value lhsBlock_, rhsBlock_, sums_; ///< scratch
-  int64_t rowLength_ = 0;            ///< elements between rows (or k) of the packed lhs
+  int64_t rowLength_ = 0;            ///< elements between rows (or tiles of them) of the packed lhs
   int64_t panelLength_ = 0;          ///< elements between panels of the packed rhs
   int64_t sumLength_ = 0;            ///< sums between rows of the partial sums
   Steps lhsSteps_, rhsSteps_;

@@ -343,11 +343,15 @@ LogicalResult planContract(KernelPlan &plan) {
       ((c->sliced() || c->lhs.block) && c->blockRows >= int64_t(1) << 30))
     return func.emitOpError() << "needs sizes of blocks along dims whose size is not a constant";
   // Blocks are transposed in squares, so panels end with a whole one.
-  c->rhs.transposes = c->rhs.block && roles->rhs.read && !roles->rhsIsContiguous && !roles->rhs.comesPacked &&
-                      roles->rhs.read.getResult() == roles->rhs.yield && c->width <= 16 &&
-                      roles->rhs.yield.getType() == cast<ValType>(c->op.getResult().getType()).getElementType() &&
-                      staticStep(func, roles->rhs.read, c->kInner) == 1;
-  if (c->rhs.transposes)
+  auto transposes = [&](const ContractOperand &x) {
+    ReadOp read = x.read;
+    return x.block && read && read.getResult() == x.yield && c->width <= 16 && !read.getBound() &&
+           x.yield.getType() == cast<ValType>(c->op.getResult().getType()).getElementType() &&
+           staticStep(func, read, c->kInner) == 1;
+  };
+  c->rhs.transposes = transposes(c->rhs) && !roles->rhsIsContiguous && !roles->rhs.comesPacked;
+  c->lhs.transposes = transposes(c->lhs);
+  if (c->rhs.transposes || c->lhs.transposes)
     c->packK = (c->packK + c->width - 1) / c->width * c->width;
   while (c->rows * c->vectors * c->sets < 8 && c->sets < c->unroll)
     c->sets *= 2;

@@ -13,7 +13,7 @@ struct ContractOperand {
   ir::kernel::ReadOp read;  ///< set if the tile may read it in place: `yield` is this read, perhaps converted
   bool comesPacked = false; ///< rhs: its map has the columns in panels
   bool byColumns = false;   ///< lhs: neighbours in memory along the rows, not along k
-  bool transposes = false;  ///< rhs: neighbours in memory along k, and copied with the columns side by side
+  bool transposes = false;  ///< neighbours in memory along k, and copied with the columns (rows) side by side
   bool block = false;       ///< copied block by block before the tile reads it
 };
 

@@ -39,8 +39,8 @@ private:
 // Sizes that are not constants count as this.
 static constexpr int64_t kUsual = 512;
 
-// A contiguous rhs is copied only if more rows than this use it.
-static constexpr int64_t kRowsInPlace = 64;
+// A contiguous rhs is copied only if more rows than this use it and its rows are more than these.
+static constexpr int64_t kRowsInPlace = 128, kShortSum = 64;
 
 ContractScheduler::ContractScheduler(FuncOp func, ContractRoles &roles, unsigned vectorBits)
     : func_(func), roles_(roles), given_(func.getScheduleAttr()) {
@@ -67,7 +67,9 @@ double ContractScheduler::cyclesOf(int64_t rows, int64_t vectors) {
   double products = rows * vectors / 2.0, loads = (rows + vectors) / 2.0, latency = rows * vectors < 8 ? 2.0 : 0.0;
   double cycles = std::max({products, loads * 1.05, latency}) + 0.15 + 0.15 * vectors;
   int64_t tiles = ((m + rows - 1) / rows) * ((n + vectors * width_ - 1) / (vectors * width_));
-  return cycles * static_cast<double>(tiles);
+  double k = k_ < 0 ? kUsual : std::max<int64_t>(k_, 1);
+  double around = (20.0 + 2.0 * rows + static_cast<double>(rows * vectors)) / k; // of a tile, beside the sum
+  return (cycles + around) * static_cast<double>(tiles);
 }
 
 void ContractScheduler::chooseTile() {
@@ -75,7 +77,7 @@ void ContractScheduler::chooseTile() {
   if (!fixedColumns && roles_.packedColumns % width_ == 0 && roles_.packedColumns / width_ <= 6)
     fixedColumns = roles_.packedColumns;
   double best = 1e300;
-  int64_t most = registers_ == 32 ? 4 : 3;
+  int64_t most = registers_ == 32 ? 6 : 3;
   for (int64_t vectors = 1; vectors <= 6; ++vectors) {
     if (fixedColumns ? vectors != fixedColumns / width_ : vectors > most)
       continue;
@@ -101,7 +103,8 @@ void ContractScheduler::choosePacks() {
   bool panels = n_ < 0 || n_ > columns;
   packLhs_ = !roles_.lhs.read || (roles_.lhsStep != 1 && panels);
   bool inPlace = roles_.rhs.comesPacked ? roles_.packedColumns == columns
-                                        : roles_.rhsIsContiguous && n_ >= columns && m_ >= 0 && m_ <= kRowsInPlace;
+                                        : roles_.rhsIsContiguous && n_ >= columns && m_ >= 0 &&
+                                              (m_ <= kRowsInPlace || (k_ >= 0 && k_ <= kShortSum));
   packRhs_ = !roles_.rhs.read || !inPlace;
 }
 

@@ -224,10 +224,11 @@ void ContractEmitter::reserveMemory() {
   };
   int64_t lhs = -1, rhs = -1, sums = -1;
   if (p_.lhs.block) {
-    // Rows are an odd number of cache lines apart, so that they don't fall into the same sets of the cache.
-    int64_t line = 64 / size, length = p_.lhs.byColumns ? p_.blockRows : p_.packK;
+    // An odd number of cache lines apart, so that they don't fall into the same sets of the cache. A row of a tile is
+    // stored as whole vectors, which the next one overwrites.
+    int64_t line = 64 / size, length = lhsPanels() ? p_.packK * p_.rows + 2 * p_.width : p_.packK;
     rowLength_ = ((length + line - 1) / line | 1) * line;
-    lhs = reserve(rowLength_ * (p_.lhs.byColumns ? p_.packK : p_.blockRows) + 64);
+    lhs = reserve(rowLength_ * (lhsPanels() ? p_.blockRows / p_.rows : p_.blockRows) + 64);
   }
   if (p_.rhs.block) {
     // Likewise, as a row of k is written to all panels.
@@ -254,7 +255,7 @@ void ContractEmitter::reserveMemory() {
 void ContractEmitter::emit() {
   computeSizes();
   reserveMemory();
-  if (!p_.lhs.block)
+  if (!p_.lhs.block || p_.lhs.transposes)
     lhsSteps_ = stepsOf(p_.lhs.read);
   if (!p_.rhs.block || p_.rhs.transposes)
     rhsSteps_ = stepsOf(p_.rhs.read);
@@ -320,8 +321,7 @@ void ContractEmitter::storePacked(Value block, Value offset, Value value, Value 
   b_.create<LLVM::StoreOp>(loc_, value, to, align);
 }
 
-// Panels of rows of k, [panel][k][columns], with zeros for columns past the end. A row of k is gone along through all
-// panels, as it lies in memory.
+// Panels of rows of k, [panel][k][columns], with zeros for columns past the end.
 void ContractEmitter::packRhs(Value first, Value count) {
   if (p_.rhs.transposes)
     return packTransposed(first, count);
@@ -333,25 +333,43 @@ void ContractEmitter::packRhs(Value first, Value count) {
   };
   Value start = mul(first, number(p_.columns())), whole = div(sub(columns_, start), number(p_.columns()));
   whole = least(whole, count);
-  loop(number(0), sliceSize_, number(1), kDim, [&](Value k) {
-    e_.dimIv_[p_.kInner] = add(sliceBegin_, k);
-    loop(number(0), whole, number(1), nDim, [&](Value place) {
-      emitLanes(add(start, mul(place, number(p_.columns()))), p_.vectors, Value(), [&] {
-        for (int64_t v = 0; v < p_.vectors; ++v)
-          store(k, place, number(v * p_.width), v, Value());
+  int64_t columns = staticProduct(e_.kernel_, {p_.n});
+  bool exact = columns >= 0 && columns % p_.columns() == 0;
+  inStrips([&](Value lo, Value hi) {
+    auto rows = [&](DimSet dims, llvm::function_ref<void(Value)> body) {
+      loop(lo, hi, number(1), kDim | dims, [&](Value k) {
+        e_.dimIv_[p_.kInner] = add(sliceBegin_, k);
+        body(k);
+      });
+    };
+    loop(number(0), whole, number(1), 0, [&](Value place) {
+      rows(nDim, [&](Value k) {
+        emitLanes(add(start, mul(place, number(p_.columns()))), p_.vectors, Value(), [&] {
+          for (int64_t v = 0; v < p_.vectors; ++v)
+            store(k, place, number(v * p_.width), v, Value());
+        });
       });
     });
-    int64_t columns = staticProduct(e_.kernel_, {p_.n});
-    if (columns >= 0 && columns % p_.columns() == 0)
+    if (exact)
       return;
     loop(whole, count, number(1), 0, [&](Value place) {
       Value n0 = add(start, mul(place, number(p_.columns()))), left = sub(columns_, n0);
-      loop(number(0), number(p_.columns()), number(p_.width), nDim, [&](Value column) {
-        Value mask = maskOf(sub(left, column));
-        emitLanes(add(n0, column), 1, mask, [&] { store(k, place, column, 0, mask); });
+      rows(0, [&](Value k) {
+        loop(number(0), number(p_.columns()), number(p_.width), nDim, [&](Value column) {
+          Value mask = maskOf(sub(left, column));
+          emitLanes(add(n0, column), 1, mask, [&] { store(k, place, column, 0, mask); });
+        });
       });
     });
   });
+}
+
+// Short pieces of a slice of k, so that neither the rows that are read nor the panels that are written are too many
+// pages at a time.
+void ContractEmitter::inStrips(llvm::function_ref<void(Value, Value)> body) {
+  constexpr int64_t kStrip = 32;
+  loop(number(0), sliceSize_, number(kStrip), 0,
+       [&](Value lo) { body(lo, least(add(lo, number(kStrip)), sliceSize_)); });
 }
 
 // Columns that lie along k: squares of width x width, transposed in registers. Rows of k up to a whole square are
@@ -414,6 +432,8 @@ Value ContractEmitter::maskOf(Value count) {
 }
 
 void ContractEmitter::packLhs() {
+  if (p_.lhs.transposes)
+    return packLhsTransposed();
   if (p_.lhs.byColumns)
     return packLhsColumns();
   packLhsRows();
@@ -440,24 +460,89 @@ void ContractEmitter::packLhsRows() {
   e_.plan_.vecDim = vecDim;
 }
 
-// [k][row]: lanes go along the rows.
+// The rows of a tile for one k, side by side. They may be fewer than the lanes: a call for the next k comes after this
+// one and overwrites the rest.
+void ContractEmitter::storeTileRow(Value tile, Value k, ArrayRef<Value> parts) {
+  Value offset = add(mul(tile, number(rowLength_)), mul(k, number(p_.rows)));
+  for (auto [i, part] : llvm::enumerate(parts))
+    storePacked(lhsBlock_, add(offset, number(static_cast<int64_t>(i) * p_.width)), part, Value());
+}
+
+// [tile][k][row] from rows that are neighbours.
 void ContractEmitter::packLhsColumns() {
   int vecDim = std::exchange(e_.plan_.vecDim, static_cast<int>(p_.m.back()));
   Type from = p_.lhs.yield.getType();
-  loop(number(0), sliceSize_, number(1), setOf({p_.kInner}), [&](Value k) {
-    e_.dimIv_[p_.kInner] = add(sliceBegin_, k);
-    auto store = [&](Value row, Value mask) {
-      emitLanes(add(blockRow_, row), 1, mask, [&] {
-        Value offset = add(mul(k, number(rowLength_)), row);
-        storePacked(lhsBlock_, offset, toSum(e_.eval(p_.lhs.yield, 0).value, from), mask);
+  DimSet rowDim = setOf({p_.m.back()});
+  int64_t parts = (p_.rows + p_.width - 1) / p_.width;
+  auto row = [&](Value tile, Value k, Value left) {
+    Values lanes;
+    for (int64_t i = 0; i < parts; ++i) {
+      Value mask = left ? maskOf(sub(left, number(i * p_.width))) : Value();
+      Value first = add(blockRow_, add(mul(tile, number(p_.rows)), number(i * p_.width)));
+      emitLanes(first, 1, mask, [&] {
+        inScope(b_.create<arith::ConstantOp>(loc_, b_.getI64IntegerAttr(0)), rowDim,
+                [&] { lanes.push_back(e_.splat(toSum(e_.eval(p_.lhs.yield, 0).value, from))); });
+      });
+    }
+    storeTileRow(tile, k, lanes);
+  };
+  // Vectors reach past the tile, so those of the last ones are masked.
+  int64_t reach = parts * p_.width;
+  Value whole = most(sub(blockSize_, number(reach - p_.rows)), number(0));
+  whole = div(whole, number(p_.rows));
+  inStrips([&](Value lo, Value hi) {
+    auto tiles = [&](Value from, Value to, bool masked) {
+      loop(from, to, number(1), 0, [&](Value tile) {
+        Value left = masked ? sub(blockSize_, mul(tile, number(p_.rows))) : Value();
+        loop(lo, hi, number(1), setOf({p_.kInner}), [&](Value k) {
+          e_.dimIv_[p_.kInner] = add(sliceBegin_, k);
+          row(tile, k, left);
+        });
       });
     };
-    Value rest = b_.create<arith::RemUIOp>(loc_, blockSize_, number(p_.width)), main = sub(blockSize_, rest);
-    DimSet rowDim = setOf({p_.m.back()});
-    loop(number(0), main, number(p_.width), rowDim, [&](Value row) { store(row, Value()); });
-    loop(main, blockSize_, number(p_.width), rowDim, [&](Value row) { store(row, maskOf(rest)); });
+    tiles(number(0), whole, false);
+    tiles(whole, ceilDiv(blockSize_, number(p_.rows)), true);
   });
   e_.plan_.vecDim = vecDim;
+}
+
+// [tile][k][row] from rows that lie along k: the rows of a tile are loaded as squares and transposed in registers. What
+// of a square is no row is not stored for long (see storeTileRow).
+void ContractEmitter::packLhsTransposed() {
+  Value width = number(p_.width);
+  Value rest = b_.create<arith::RemUIOp>(loc_, sliceSize_, width), main = sub(sliceSize_, rest);
+  int64_t parts = (p_.rows + p_.width - 1) / p_.width;
+  unsigned align = sumType().getIntOrFloatBitWidth() / 8;
+  loop(number(0), ceilDiv(blockSize_, number(p_.rows)), number(1), 0, [&](Value tile) {
+    SmallVector<Row> places;
+    placeRows(mul(tile, number(p_.rows)), places);
+    Rows rows = rowsInPlace(places);
+    auto square = [&](Value k, Value mask) {
+      SmallVector<Values> lines(parts);
+      for (int64_t i = 0; i < parts * p_.width; ++i) {
+        if (i >= p_.rows) {
+          lines[i / p_.width].push_back(lines[i / p_.width].front());
+          continue;
+        }
+        Value from = at(rows.pointers[i], sumType(), k);
+        if (mask)
+          lines[i / p_.width].push_back(b_.create<LLVM::MaskedLoadOp>(loc_, sumLanes(), from, mask,
+                                                                      ValueRange{e_.constant(sumLanes(), 0)}, align));
+        else
+          lines[i / p_.width].push_back(b_.create<LLVM::LoadOp>(loc_, sumLanes(), from, align));
+      }
+      for (Values &part : lines)
+        transpose(part);
+      for (unsigned i = 0; i < p_.width; ++i) {
+        Values row;
+        for (Values &part : lines)
+          row.push_back(part[i]);
+        storeTileRow(tile, add(k, number(i)), row);
+      }
+    };
+    loop(number(0), main, width, 0, [&](Value k) { square(k, Value()); });
+    loop(main, sliceSize_, width, 0, [&](Value k) { square(k, maskOf(rest)); });
+  });
 }
 
 } // namespace dlc::compiler

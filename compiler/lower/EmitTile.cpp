@@ -121,9 +121,10 @@ ContractEmitter::Rows ContractEmitter::rowsInPlace(ArrayRef<Row> places) {
 ContractEmitter::Rows ContractEmitter::rowsPacked(Value row) {
   Rows rows;
   rows.element = sumType();
-  rows.apart = p_.lhs.byColumns ? 1 : rowLength_;
-  rows.step = number(p_.lhs.byColumns ? rowLength_ : 1);
-  rows.pointers.push_back(at(lhsBlock_, rows.element, p_.lhs.byColumns ? row : mul(row, number(rowLength_))));
+  rows.apart = lhsPanels() ? 1 : rowLength_;
+  rows.step = number(lhsPanels() ? p_.rows : 1);
+  Value place = lhsPanels() ? div(row, number(p_.rows)) : row;
+  rows.pointers.push_back(at(lhsBlock_, rows.element, mul(place, number(rowLength_))));
   return rows;
 }
 

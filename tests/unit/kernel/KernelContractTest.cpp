@@ -175,6 +175,21 @@ TEST(KernelContract, Schedules) {
         }
 }
 
+// Tiles of more rows than a vector has lanes, and operands that are transposed while they are copied.
+TEST(KernelContract, PackedTilesOfRows) {
+  std::string columns = std::to_string(lanes());
+  for (std::string rows : {"3", "9", "14"})
+    for (bool transA : {false, true})
+      for (bool transB : {false, true}) {
+        ProductSpec s;
+        s.transA = transA;
+        s.transB = transB;
+        s.schedule = "micro = {m = " + rows + ", n = " + columns + "}, block = {k = 40, m = 42, n = " +
+                     std::to_string(3 * lanes()) + "}, pack = {lhs = block, rhs = block}";
+        checkSizes(s, {0, 1, 8, 9, 14, 15, 41, 42, 50, 100}, {1, 16, 17, 49}, {0, 1, 33, 40, 41, 90});
+      }
+}
+
 TEST(KernelContract, Epilogues) {
   for (auto epilogue : {ProductSpec::BiasRelu, ProductSpec::BiasGelu, ProductSpec::Residual})
     for (std::string schedule : {"", "block = {k = 16}"}) {
