@@ -79,6 +79,8 @@ private:
   void placeRows(Value row, llvm::SmallVectorImpl<Row> &rows);
   Value insideBounds();
   Rows rowsInPlace(mlir::ArrayRef<Row> places);
+  Value rowsEarly(Value row);
+  Rows neighbours(Value row);
   Rows rowsPacked(Value row);
   Columns columnsAt(Value panel, Value place);
   Value firstColumn(Value panel);

@@ -353,6 +353,7 @@ LogicalResult planContract(KernelPlan &plan) {
   c->lhs.transposes = transposes(c->lhs);
   if (c->rhs.transposes || c->lhs.transposes)
     c->packK = (c->packK + c->width - 1) / c->width * c->width;
+  c->shiftsRows = c->lhs.byColumns && !c->lhs.block && !c->sliced() && rows >= c->rows;
   while (c->rows * c->vectors * c->sets < 8 && c->sets < c->unroll)
     c->sets *= 2;
   if (static_cast<int64_t>(schedule.getTile("micro", "n", c->width)) % c->width ||

@@ -39,9 +39,6 @@ private:
 // Sizes that are not constants count as this.
 static constexpr int64_t kUsual = 512;
 
-// A contiguous rhs is copied only if more rows than this use it and its rows are more than these.
-static constexpr int64_t kRowsInPlace = 128, kShortSum = 64;
-
 ContractScheduler::ContractScheduler(FuncOp func, ContractRoles &roles, unsigned vectorBits)
     : func_(func), roles_(roles), given_(func.getScheduleAttr()) {
   Type sum = cast<ValType>(roles.op.getResult().getType()).getElementType();
@@ -98,13 +95,21 @@ void ContractScheduler::chooseTile() {
     vectors_ = std::max<int64_t>(1, fixedColumns / width_);
 }
 
+// A copy pays if the operand does not lie well, or is read again so often, and is so large, that its pages and the sets
+// of the cache become scarce. Rows that are neighbours are read in place only by a tile that has them all and takes the
+// whole sum.
 void ContractScheduler::choosePacks() {
+  const int64_t large = registers_ == 32 ? 1 << 20 : 256 << 10;
+  constexpr int64_t kPanelsInPlace = 4, kSumInPlace = 1024, kRowsInPlace = 128;
   int64_t columns = vectors_ * width_;
-  bool panels = n_ < 0 || n_ > columns;
-  packLhs_ = !roles_.lhs.read || (roles_.lhsStep != 1 && panels);
+  auto below = [&](int64_t x, int64_t y, int64_t limit) { return x >= 0 && y >= 0 && x * y * bytes_ <= limit; };
+  bool single = n_ >= 0 && n_ <= columns;
+  bool few = (n_ >= 0 && n_ <= kPanelsInPlace * columns) || below(m_, k_, large / 8);
+  bool whole = roles_.lhs.byColumns && m_ >= rows_ && k_ >= 0 && k_ <= kSumInPlace && roles_.kOuter.empty();
+  packLhs_ = !roles_.lhs.read || (roles_.lhsStep != 1 && !single && !(whole && few));
   bool inPlace = roles_.rhs.comesPacked ? roles_.packedColumns == columns
-                                        : roles_.rhsIsContiguous && n_ >= columns && m_ >= 0 &&
-                                              (m_ <= kRowsInPlace || (k_ >= 0 && k_ <= kShortSum));
+                                        : roles_.rhsIsContiguous && n_ >= columns &&
+                                              ((m_ >= 0 && m_ <= kRowsInPlace) || below(k_, n_, large));
   packRhs_ = !roles_.rhs.read || !inPlace;
 }
 

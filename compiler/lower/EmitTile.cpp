@@ -118,6 +118,24 @@ ContractEmitter::Rows ContractEmitter::rowsInPlace(ArrayRef<Row> places) {
   return rows;
 }
 
+// How many rows early the tile at `row` begins.
+Value ContractEmitter::rowsEarly(Value row) {
+  if (!p_.shiftsRows)
+    return number(0);
+  return most(number(0), sub(add(add(blockRow_, row), number(p_.rows)), rows_));
+}
+
+// Rows that are neighbours in memory.
+ContractEmitter::Rows ContractEmitter::neighbours(Value row) {
+  e_.dimIv_[p_.m[0]] = sub(add(blockRow_, row), rowsEarly(row));
+  Row place;
+  place.offset = offsetOf(lhsSteps_, p_.m);
+  place.indices = {e_.dimIv_[p_.m[0]]};
+  Rows rows = rowsInPlace(place);
+  rows.apart = 1;
+  return rows;
+}
+
 ContractEmitter::Rows ContractEmitter::rowsPacked(Value row) {
   Rows rows;
   rows.element = sumType();
@@ -272,13 +290,13 @@ ContractEmitter::Values ContractEmitter::outerLoops(unsigned level, Values sums,
 
 ContractEmitter::Values ContractEmitter::sumProducts(Value panel, Value place, Value row, Values sums) {
   SmallVector<Row> places;
-  if (!p_.lhs.block)
+  if (!p_.lhs.block && !p_.shiftsRows)
     placeRows(row, places);
   int64_t count = p_.rows * p_.vectors;
   for (int64_t s = count; s < count * p_.sets; ++s)
     sums.push_back(e_.constant(sumLanes(), 0));
   sums = outerLoops(0, std::move(sums), [&](Values carried) {
-    Rows rows = p_.lhs.block ? rowsPacked(row) : rowsInPlace(places);
+    Rows rows = p_.lhs.block ? rowsPacked(row) : p_.shiftsRows ? neighbours(row) : rowsInPlace(places);
     return innerLoop(rows, columnsAt(panel, place), std::move(carried));
   });
   for (int64_t sets = p_.sets; sets > 1; sets /= 2)
@@ -314,7 +332,7 @@ void ContractEmitter::emitTile(Value panel, Value place, Value row, Value first,
   values = sumProducts(panel, place, row, std::move(values));
   auto throughMemory = [&] {
     forEach([&](int64_t i, Value to) { b_.create<LLVM::StoreOp>(loc_, values[i], to, align); });
-    emitEpilogue(panel, row, sums);
+    emitEpilogue(panel, row, at(sums, sumType(), mul(rowsEarly(row), number(sumLength_))));
   };
   if (p_.direct) {
     Value n0 = mul(panel, number(p_.columns()));
@@ -323,9 +341,9 @@ void ContractEmitter::emitTile(Value panel, Value place, Value row, Value first,
     Value whole = b_.create<arith::AndIOp>(loc_, rows, columns);
     return branch(whole, setOf({p_.n}), [&] { emitDirect(n0, row, values); }, throughMemory);
   }
-  forEach([&](int64_t i, Value to) { b_.create<LLVM::StoreOp>(loc_, values[i], to, align); });
   if (!last)
-    return emitEpilogue(panel, row, sums);
+    return throughMemory();
+  forEach([&](int64_t i, Value to) { b_.create<LLVM::StoreOp>(loc_, values[i], to, align); });
   branch(last, 0, [&] { emitEpilogue(panel, row, sums); }, nullptr);
 }
 
