@@ -59,6 +59,7 @@ private:
   void packRhs(Value first, Value count);
   void inStrips(llvm::function_ref<void(Value, Value)> body);
   void packTransposed(Value first, Value count);
+  Value tailOfSquare(Value k);
   void transpose(Values &lines);
   void packLhs();
   void packLhsRows();

@@ -64,6 +64,9 @@ double ContractScheduler::cyclesOf(int64_t rows, int64_t vectors) {
   double products = rows * vectors / 2.0, loads = (rows + vectors) / 2.0, latency = rows * vectors < 8 ? 2.0 : 0.0;
   double cycles = std::max({products, loads * 1.05, latency}) + 0.15 + 0.15 * vectors;
   int64_t tiles = ((m + rows - 1) / rows) * ((n + vectors * width_ - 1) / (vectors * width_));
+  // Few rows wait for memory, so that columns past the end cost as much as others.
+  if (m <= 4)
+    cycles = std::max(cycles, static_cast<double>(vectors * width_ * bytes_) / 10) + 0.02 * cycles;
   double k = k_ < 0 ? kUsual : std::max<int64_t>(k_, 1);
   double around = (20.0 + 2.0 * rows + static_cast<double>(rows * vectors)) / k; // of a tile, beside the sum
   return (cycles + around) * static_cast<double>(tiles);

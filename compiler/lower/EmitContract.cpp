@@ -398,11 +398,16 @@ void ContractEmitter::packTransposed(Value first, Value count) {
     for (unsigned i = 0; i < p_.width; ++i)
       storePacked(rhsBlock_, add(to, number(i * p_.columns())), lines[i], Value());
   };
-  Value rest = b_.create<arith::RemUIOp>(loc_, sliceSize_, width), main = sub(sliceSize_, rest);
   loop(number(0), mul(count, number(p_.vectors)), number(1), 0, [&](Value block) {
-    loop(number(0), main, width, 0, [&](Value k) { square(block, k, Value()); });
-    loop(main, sliceSize_, width, 0, [&](Value k) { square(block, k, maskOf(rest)); });
+    loop(number(0), sliceSize_, width, 0, [&](Value k) { square(block, k, tailOfSquare(k)); });
   });
+}
+
+// The lanes of a square's lines from `k` on that are in the slice, or null if that is all of them. (Squares are long
+// code: there is one body, with a mask even where none would be needed.)
+Value ContractEmitter::tailOfSquare(Value k) {
+  auto size = constantOf(sliceSize_);
+  return size && *size % p_.width == 0 ? Value() : maskOf(sub(sliceSize_, k));
 }
 
 // In each step the lanes with a bit set of the one line change places with those without it of the other.
@@ -510,7 +515,6 @@ void ContractEmitter::packLhsColumns() {
 // of a square is no row is not stored for long (see storeTileRow).
 void ContractEmitter::packLhsTransposed() {
   Value width = number(p_.width);
-  Value rest = b_.create<arith::RemUIOp>(loc_, sliceSize_, width), main = sub(sliceSize_, rest);
   int64_t parts = (p_.rows + p_.width - 1) / p_.width;
   unsigned align = sumType().getIntOrFloatBitWidth() / 8;
   loop(number(0), ceilDiv(blockSize_, number(p_.rows)), number(1), 0, [&](Value tile) {
@@ -540,8 +544,7 @@ void ContractEmitter::packLhsTransposed() {
         storeTileRow(tile, add(k, number(i)), row);
       }
     };
-    loop(number(0), main, width, 0, [&](Value k) { square(k, Value()); });
-    loop(main, sliceSize_, width, 0, [&](Value k) { square(k, maskOf(rest)); });
+    loop(number(0), sliceSize_, width, 0, [&](Value k) { square(k, tailOfSquare(k)); });
   });
 }
 
