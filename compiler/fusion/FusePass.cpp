@@ -130,6 +130,8 @@ private:
     Operation *op = b.create(state);
     for (size_t i = 0; i < k.outputs.size(); ++i) {
       Value old = graph.node(k.outputs[i]).result(), fresh = op->getResult(static_cast<unsigned>(i));
+      if (isChannelsLast(old))
+        setChannelsLast(fresh);
       old.replaceAllUsesWith(fresh);
       replaced_[old] = fresh;
     }

@@ -17,6 +17,25 @@ bool isRowMajor(const Dims &sizes, const Dims &strides) {
   return true;
 }
 
+bool isChannelsLast(Value v) {
+  auto result = dyn_cast<OpResult>(v);
+  auto list = result ? result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(kChannelsLastAttr) : DenseI64ArrayAttr();
+  return list && llvm::is_contained(list.asArrayRef(), static_cast<int64_t>(result.getResultNumber()));
+}
+
+void setChannelsLast(Value v) {
+  auto result = cast<OpResult>(v);
+  SmallVector<int64_t> numbers;
+  if (auto list = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(kChannelsLastAttr))
+    numbers.append(list.asArrayRef().begin(), list.asArrayRef().end());
+  numbers.push_back(result.getResultNumber());
+  result.getOwner()->setAttr(kChannelsLastAttr, DenseI64ArrayAttr::get(v.getContext(), numbers));
+}
+
+static Dims channelsLastStrides(const Dims &sizes) {
+  return Dims{sizes[1] * sizes[3] * sizes[2], Dim(1), sizes[1] * sizes[3], sizes[1]};
+}
+
 void Layouts::setRoot(Value v, Dims strides) {
   known_[v] = std::make_unique<Layout>(Layout{v, symbols_.sizes(v), std::move(strides), Dim(0)});
 }
@@ -63,7 +82,7 @@ const Layout &Layouts::of(Value v) {
   const OpInfo *info = op ? infoOf(op) : nullptr;
   if (!info || info->kind != OpKind::View || !compose(op, *info, *layout)) {
     Dims sizes = symbols_.sizes(v);
-    *layout = {v, sizes, contiguousStrides(sizes), Dim(0)};
+    *layout = {v, sizes, isChannelsLast(v) ? channelsLastStrides(sizes) : contiguousStrides(sizes), Dim(0)};
   }
   return *(known_[v] = std::move(layout));
 }

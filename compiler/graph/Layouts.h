@@ -17,7 +17,7 @@ class Layouts {
 public:
   explicit Layouts(const Symbols &symbols) : symbols_(symbols) {}
   /// The layout of a value. Views are followed to what they view; every other value is its own root, row-major unless
-  /// setRoot said otherwise.
+  /// setRoot or the op that defines it (see kChannelsLastAttr) says otherwise.
   const Layout &of(mlir::Value v);
   void setRoot(mlir::Value v, Dims strides);
   const Symbols &symbols() const { return symbols_; }
@@ -31,6 +31,12 @@ private:
   const Symbols &symbols_;
   llvm::DenseMap<mlir::Value, std::unique_ptr<Layout>> known_;
 };
+
+/// An op's results whose memory is channels-last: their numbers, an array of i64. The op writes them in that layout.
+constexpr llvm::StringLiteral kChannelsLastAttr = "dlc.channels_last";
+bool isChannelsLast(mlir::Value v);
+/// Adds the result to the op's list.
+void setChannelsLast(mlir::Value v);
 
 /// Layouts of a function whose arguments and results may be strided (attribute dlc.strides).
 void setFunctionLayouts(mlir::func::FuncOp func, Layouts &layouts);

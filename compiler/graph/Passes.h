@@ -10,6 +10,11 @@ namespace dlc::compiler {
 
 /// `dlc-decompose`: composites become the ops of their rule, until only ops without a rule are left.
 std::unique_ptr<mlir::Pass> createDecomposePass();
+/// `dlc-fold-conv`: convolutions of f32 with packed weights, and what follows them in the same op; pooling in the forms
+/// that need less.
+std::unique_ptr<mlir::Pass> createFoldConvPass();
+/// `dlc-channels-last`: which values of a function with convolutions have channels-last memory.
+std::unique_ptr<mlir::Pass> createChannelsLastPass();
 /// `dlc-simplify`: identities that are exact for every value, NaN and -0 included; views of views; pairs of
 /// as_strided and as_strided_scatter; unused ops.
 std::unique_ptr<mlir::Pass> createSimplifyPass();

@@ -442,6 +442,8 @@ void registerGraphPasses() {
   registerPass(createSimplifyPass);
   registerPass(createMaterializePass);
   registerPass(createStatePartPass);
+  registerPass(createFoldConvPass);
+  registerPass(createChannelsLastPass);
 }
 
 } // namespace dlc::compiler

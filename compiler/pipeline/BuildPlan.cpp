@@ -425,11 +425,11 @@ private:
     return n;
   }
 
-  /// Eager kernels fill row-major results; another layout is a copy.
+  /// Eager kernels fill row-major results, and channels-last ones where the op says so; another layout is a copy.
   uint32_t outBuffer(Value v, StepInfo &step, SmallVectorImpl<std::pair<uint32_t, uint32_t>> &afterwards) {
     uint32_t id = makeBuffer(v);
     const PlanBuffer &b = b_.buffer(id);
-    if (!isRowMajor(b.sizes, b.strides)) {
+    if (!isRowMajor(b.sizes, b.strides) && !isChannelsLast(v)) {
       afterwards.push_back({id, b_.addTemp(dtypeOf(v), symbols_.sizes(v))});
       id = afterwards.back().second;
     }

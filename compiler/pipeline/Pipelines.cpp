@@ -37,9 +37,11 @@ FusionOptions fusionOptions(const CompileOptions &options) {
 void addPasses(OpPassManager &pm, StringRef phase, const CompileOptions &options) {
   if (phase == "simplified") {
     pm.addNestedPass<func::FuncOp>(createSimplifyPass());
+    pm.addNestedPass<func::FuncOp>(createFoldConvPass()); // before normalisations are decomposed
     pm.addNestedPass<func::FuncOp>(createDecomposePass());
     pm.addNestedPass<func::FuncOp>(createSimplifyPass()); // what rules leave: casts, identities, repeated ops
     pm.addNestedPass<func::FuncOp>(createPushViewsPass());
+    pm.addNestedPass<func::FuncOp>(createChannelsLastPass());
     pm.addNestedPass<func::FuncOp>(createMaterializePass()); // last: simplification would undo its copies
     pm.addPass(createStatePartPass());
   } else if (phase == "fused") {

@@ -124,6 +124,30 @@ def Dlc_Conv2dBackwardWeightOp : StructuredGradient<"conv2d_backward_weight"> {
              Vjp<["input"], "conv2d_backward_input(grad, g, sizesOf(input), stride, padding, dilation, groups)">];
   let noSample = "the gradient of conv2d";
 }
+// What the compiler makes of a convolution of f32: its weight packed, which depends on nothing else and so is done
+// once; and what follows it (a normalisation by known statistics, a sum, an activation) in the same pass.
+def Dlc_Conv2dPackOp : StructuredGradient<"conv2d_pack"> {
+  let summary = "A convolution's weight in the order in which conv2d_packed reads it.";
+  let params = (ins T:$weight, Int<>:$groups, Bool<>:$planar);
+  let dtypes = ["f32"];
+  let differentiable = 0;
+  let noSample = "made by the compiler, covered by compiled convolutions";
+}
+def Dlc_Conv2dPackedOp : StructuredGradient<"conv2d_packed"> {
+  let summary = "`activation(conv2d * scale + shift + residual)` from a packed weight; `planar` as it was packed.";
+  let params = (ins T:$input, T:$packed, TOpt:$scale, TOpt:$shift, TOpt:$residual, Ints<>:$weight_sizes, Ints<>:$stride,
+                Ints<>:$padding, Ints<>:$dilation, Int<>:$groups, Bool<>:$planar,
+                Enum<["none", "relu", "relu6", "hardswish", "hardsigmoid"]>:$activation);
+  let dtypes = ["f32"];
+  let differentiable = 0;
+  let noSample = "made by the compiler, covered by compiled convolutions";
+}
+def Dlc_MaxPool2dValuesOp : StructuredGradient<"max_pool2d_values"> {
+  let summary = "max_pool2d without the indices.";
+  let params = (ins T:$input, Ints<>:$kernel_size, IntsOptN<2>:$stride, Ints<>:$padding, Ints<>:$dilation, Bool<>:$ceil_mode);
+  let differentiable = 0;
+  let noSample = "made by the compiler, covered by compiled pooling";
+}
 def Dlc_MaxPool2dOp : Structured<"max_pool2d"> {
   let summary = "The largest element of each window; NaN wins. Also its index within the plane, for the gradient.";
   let params = (ins T:$input, Ints<"", 2>:$kernel_size, IntsOptN<2>:$stride, Ints<"0", 2>:$padding, Ints<"1", 2>:$dilation, Bool<"False">:$ceil_mode);

@@ -371,6 +371,8 @@ void Recorder::record(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<T
     }
   }
   size_t at = own;
+  if (!writesOperands(op, args))
+    return;
   for (size_t i = 0; i < args.size(); ++i)
     if (isMutatedKind(op.params[i].kind))
       for (const Tensor &t : args[i].values())

@@ -1,7 +1,8 @@
 // conv2d and its gradients: operands as contiguous NCHW for kernels/lib/Conv.h. A 3-d input is a batch of one.
 #include "kernels/Kernels.h"
+#include "kernels/common/ChannelsLast.h"
 #include "kernels/common/Types.h"
-#include "kernels/lib/Conv.h"
+#include "kernels/lib/ConvLast.h"
 
 namespace dlc::kernels {
 namespace {
@@ -31,7 +32,43 @@ template <class F> void visitConv(DType t, F f) {
   });
 }
 
+ConvActivation activationOf(Str name) {
+  static constexpr std::string_view kNames[] = {"none", "relu", "relu6", "hardswish", "hardsigmoid"};
+  for (size_t i = 0; i < std::size(kNames); ++i)
+    if (name == kNames[i])
+      return static_cast<ConvActivation>(i);
+  fail(ErrorKind::Internal, "conv2d_packed: no activation ", name);
+}
+
 } // namespace
+
+void conv2dPackKernel(const Conv2dPackArgs<Tensor> &args, Span<Tensor> outs) {
+  Tensor w = asContiguous(args.weight, DType::F32);
+  ConvShape s;
+  s.groups = args.groups, s.inChannels = w.size(1) * s.groups, s.outChannels = w.size(0);
+  s.kernelHeight = w.size(2), s.kernelWidth = w.size(3);
+  DLC_CHECK(outs[0].numel() == convLastPackedSize(s), "conv2d_pack: ", outs[0].numel(), " elements for ",
+            convLastPackedSize(s));
+  convLastPack(s, args.planar, w.dataAs<float>(), outs[0].dataAs<float>());
+}
+
+void conv2dPackedKernel(const Conv2dPackedArgs<Tensor> &args, Span<Tensor> outs) {
+  ConvShape s = shapeOf(args.input.sizes(), args.weight_sizes, outs[0].sizes(), args.stride, args.padding,
+                        args.dilation, args.groups);
+  DLC_CHECK(args.packed.numel() == convLastPackedSize(s), "conv2d_packed: a weight packed for another shape");
+  Tensor x = args.planar ? asContiguous(args.input) : asChannelsLast(args.input), residual;
+  ChannelsLastOut y(outs[0]);
+  ConvEpilogue e;
+  e.activation = activationOf(args.activation);
+  Tensor scale = args.scale ? asContiguous(*args.scale) : Tensor(),
+         shift = args.shift ? asContiguous(*args.shift) : Tensor();
+  e.scale = args.scale ? scale.dataAs<float>() : nullptr;
+  e.shift = args.shift ? shift.dataAs<float>() : nullptr;
+  if (args.residual)
+    residual = asChannelsLast(*args.residual), e.residual = residual.dataAs<float>();
+  convLastForward(s, args.planar, x.dataAs<float>(), args.packed.dataAs<float>(), e, y.get().dataAs<float>());
+  y.commit();
+}
 
 void conv2dKernel(const Conv2dArgs<Tensor> &args, Span<Tensor> outs) {
   DType type = args.input.dtype();
@@ -60,9 +97,15 @@ void conv2dBackwardInputKernel(const Conv2dBackwardInputArgs<Tensor> &args, Span
 
 void conv2dBackwardWeightKernel(const Conv2dBackwardWeightArgs<Tensor> &args, Span<Tensor> outs) {
   DType type = args.grad.dtype();
-  Tensor dy = asContiguous(args.grad), x = asContiguous(args.input, type);
   ContiguousOut dw(outs[0], type);
-  ConvShape s = shapeOf(x.sizes(), dw.get().sizes(), dy.sizes(), args.stride, args.padding, args.dilation, args.groups);
+  ConvShape s = shapeOf(args.input.sizes(), dw.get().sizes(), args.grad.sizes(), args.stride, args.padding,
+                        args.dilation, args.groups);
+  if (type == DType::F32 && args.input.dtype() == type && isChannelsLast(args.input) && isChannelsLast(args.grad) &&
+      convLastHasWeightGradient(s)) {
+    convLastBackwardWeight(s, args.input.dataAs<float>(), args.grad.dataAs<float>(), dw.data<float>());
+    return dw.commit();
+  }
+  Tensor dy = asContiguous(args.grad), x = asContiguous(args.input, type);
   visitConv(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     convBackwardWeight<T>(s, x.dataAs<T>(), dy.dataAs<T>(), dw.template data<T>());

@@ -1,40 +1,12 @@
 // Pooling over the last two dimensions and its gradients, a plane at a time. Windows are clipped to the plane.
 #include "kernels/Kernels.h"
 #include "kernels/common/Types.h"
+#include "kernels/contraction/PoolAxis.h"
 #include "kernels/reduce/Reduce.h"
 #include <limits>
-#include <vector>
 
 namespace dlc::kernels {
 namespace {
-
-int64_t at(Ints v, size_t i) { return v.size() == 1 ? v[0] : v[i]; }
-
-/// One pooled dimension.
-struct Axis {
-  int64_t in, out, kernel, stride, pad, dilation;
-  /// The positions from + k * dilation, k < count, of output position o inside of the plane.
-  struct Window {
-    int64_t from, count;
-  };
-  Window window(int64_t o) const { return windows[static_cast<size_t>(o)]; }
-  /// Of every output position, computed once a call.
-  std::vector<Window> windows;
-  Window clipped(int64_t o) const {
-    int64_t from = o * stride - pad, first = from < 0 ? (-from + dilation - 1) / dilation : 0;
-    int64_t last = std::min(kernel, (in - from + dilation - 1) / dilation);
-    return {from + first * dilation, std::max<int64_t>(0, last - first)};
-  }
-};
-
-Axis axisOf(const Tensor &in, const Tensor &out, size_t i, Ints kernel, const std::optional<Ints> &stride, Ints padding,
-            int64_t dilation) {
-  int64_t d = static_cast<int64_t>(i) - 2, k = at(kernel, i);
-  Axis a{in.size(d), out.size(d), k, stride && !stride->empty() ? at(*stride, i) : k, at(padding, i), dilation, {}};
-  for (int64_t o = 0; o < a.out; ++o)
-    a.windows.push_back(a.clipped(o));
-  return a;
-}
 
 /// Calls f(index of the plane) for every plane of `t`, in parallel.
 template <class F> void forEachPlane(const Tensor &t, int64_t cost, F f) {
@@ -106,6 +78,8 @@ template <class T> void maxOfPlane(const T *x, const Axis &h, const Axis &w, T *
 } // namespace
 
 void maxPool2dKernel(const MaxPool2dArgs<Tensor> &args, Span<Tensor> outs) {
+  if (maxPoolLast(args, outs))
+    return;
   DType type = computeType(args.input.dtype());
   Tensor x = asContiguous(args.input, type);
   ContiguousOut y(outs[0], type), index(outs[1], DType::I64);
@@ -123,6 +97,8 @@ void maxPool2dKernel(const MaxPool2dArgs<Tensor> &args, Span<Tensor> outs) {
 }
 
 void maxPool2dBackwardKernel(const MaxPool2dBackwardArgs<Tensor> &args, Span<Tensor> outs) {
+  if (maxPoolLastBackward(args, outs))
+    return;
   DType type = computeType(outs[0].dtype());
   Tensor grad = asContiguous(args.grad, type), index = asContiguous(args.indices, DType::I64);
   ContiguousOut dx(outs[0], type);

@@ -29,8 +29,19 @@ void copyInto(const Tensor &dst, const Tensor &src) {
   copyOp().kernel(args, out);
 }
 
+} // namespace
+
+bool writesOperands(const OpInfo &op, Span<const Arg<Tensor>> args) {
+  for (size_t i = 0; i < args.size(); ++i)
+    if (args[i].tag == ArgTag::Bool && std::strcmp(op.params[i].name, "training") == 0)
+      return args[i].i != 0;
+  return true;
+}
+
+namespace {
+
 void bumpMutated(const OpInfo &op, Span<const Arg<Tensor>> args) {
-  if (!op.has(kMutates))
+  if (!op.has(kMutates) || !writesOperands(op, args))
     return;
   for (size_t i = 0; i < args.size(); ++i)
     if (isMutatedKind(op.params[i].kind))

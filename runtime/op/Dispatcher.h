@@ -48,6 +48,9 @@ private:
 };
 
 /// The autograd layer registers itself here, so that the dispatcher needs no include of it.
+/// Whether this call of an op with mutated operands writes to them: with a parameter `training`, only in training.
+bool writesOperands(const OpInfo &op, Span<const Arg<Tensor>> args);
+
 using AutogradHook = void (*)(const OpInfo &op, Span<const Arg<Tensor>> args, SmallVec<Tensor, 3> &outs, CallForm form);
 void setAutogradHook(AutogradHook hook);
 bool gradEnabled();

@@ -119,6 +119,19 @@ void conv2dMeta(const Conv2dArgs<TensorMeta> &a, MetaResult &r) {
   give(r, imageLike(a.input, a.input.dtype, sizes));
 }
 
+/// Output channels are padded to 16 in each group, or over the groups where each has one channel.
+void conv2dPackMeta(const Conv2dPackArgs<TensorMeta> &a, MetaResult &r) {
+  requireRank("conv2d_pack", "weight", a.weight, 4);
+  int64_t out = a.weight.sizes[0].concretize(), in = a.weight.sizes[1].concretize(), groups = a.groups;
+  int64_t area = a.weight.sizes[2].concretize() * a.weight.sizes[3].concretize();
+  if (groups > 1 && in == 1 && out == groups)
+    groups = 1;
+  giveDense(r, a.weight.dtype, {Dim(groups * in * area * ((out / groups + 15) / 16 * 16))});
+}
+void conv2dPackedMeta(const Conv2dPackedArgs<TensorMeta> &a, MetaResult &r) {
+  TensorMeta weight = TensorMeta::contiguous(a.input.dtype, Dims(a.weight_sizes.begin(), a.weight_sizes.end()));
+  conv2dMeta({a.input, weight, nullptr, a.stride, a.padding, a.dilation, a.groups}, r);
+}
 void conv2dBackwardInputMeta(const Conv2dBackwardInputArgs<TensorMeta> &a, MetaResult &r) {
   give(r, imageLike(a.grad, a.grad.dtype, dimsOf(a.input_sizes)));
 }
@@ -170,6 +183,10 @@ void maxPool2dMeta(const MaxPool2dArgs<TensorMeta> &a, MetaResult &r) {
   Dims sizes = pooledSizes({"max_pool2d", a.input, a.kernel_size, a.stride, a.padding, a.dilation, a.ceil_mode});
   give(r, imageLike(a.input, a.input.dtype, sizes));
   give(r, imageLike(a.input, DType::I64, sizes));
+}
+void maxPool2dValuesMeta(const MaxPool2dValuesArgs<TensorMeta> &a, MetaResult &r) {
+  Dims sizes = pooledSizes({"max_pool2d", a.input, a.kernel_size, a.stride, a.padding, a.dilation, a.ceil_mode});
+  give(r, imageLike(a.input, a.input.dtype, sizes));
 }
 void maxPool2dBackwardMeta(const MaxPool2dBackwardArgs<TensorMeta> &a, MetaResult &r) {
   give(r, imageLike(a.grad, a.grad.dtype, dimsOf(a.input_sizes)));
