@@ -252,26 +252,44 @@ ContractEmitter::Values ContractEmitter::trip(const Rows &rows, const Columns &c
   return sums;
 }
 
-ContractEmitter::Values ContractEmitter::innerLoop(const Rows &rows, const Columns &columns, Values sums) {
+// Where the tile at `row` begins to ask for its share of the next panel, or of the next slice of this one.
+Value ContractEmitter::prefetchFrom(const Columns &columns, Value row, Value trips) {
+  Value ahead = p_.sliced() ? mul(sliceSize_, columns.step) : rhsSteps_.of.lookup(p_.n);
+  int64_t line = 64 * 8 / columns.element.getIntOrFloatBitWidth();
+  Value share = mul(mul(div(row, number(p_.rows)), trips), number(p_.prefetches * line));
+  return at(columns.pointer, columns.element, add(ahead, share));
+}
+
+ContractEmitter::Values ContractEmitter::innerLoop(const Rows &rows, const Columns &columns, Value row, Values sums) {
   auto known = sliceSize_.getDefiningOp<arith::ConstantOp>();
   int64_t size = known ? cast<IntegerAttr>(known.getValue()).getInt() : -1;
   Value rest =
       size >= 0 ? number(size % p_.unroll) : b_.create<arith::RemUIOp>(loc_, sliceSize_, number(p_.unroll)).getResult();
   Value main = sub(sliceSize_, rest);
+  int64_t line = 64 * 8 / columns.element.getIntOrFloatBitWidth();
   sums.push_back(columns.pointer);
   sums.push_back(number(0));
-  auto run = [&](Value lo, Value hi, int64_t count) {
+  auto run = [&](Value lo, Value hi, int64_t count, Value ahead) {
+    if (ahead)
+      sums.push_back(ahead);
     sums = loop(lo, hi, number(count), 0, sums, [&](Value, Values carried) {
+      Value next = ahead ? carried.pop_back_val() : Value();
       Value offset = carried.pop_back_val(), pointer = carried.pop_back_val();
+      for (int64_t i = 0; next && i < p_.prefetches; ++i)
+        b_.create<LLVM::Prefetch>(loc_, at(next, columns.element, i * line), /*rw=*/0, /*hint=*/2, /*cache=*/1);
       Values result = trip(rows, columns, pointer, offset, count, std::move(carried));
       result.push_back(at(pointer, columns.element, mul(columns.step, number(count))));
       result.push_back(add(offset, mul(rows.step, number(count))));
+      if (next)
+        result.push_back(at(next, columns.element, p_.prefetches * line));
       return result;
     });
+    if (ahead)
+      sums.pop_back();
   };
-  run(number(0), main, p_.unroll);
+  run(number(0), main, p_.unroll, p_.prefetches ? prefetchFrom(columns, row, div(main, number(p_.unroll))) : Value());
   if (size < 0 || size % p_.unroll)
-    run(main, sliceSize_, 1);
+    run(main, sliceSize_, 1, Value());
   sums.pop_back_n(2);
   return sums;
 }
@@ -297,7 +315,7 @@ ContractEmitter::Values ContractEmitter::sumProducts(Value panel, Value place, V
     sums.push_back(e_.constant(sumLanes(), 0));
   sums = outerLoops(0, std::move(sums), [&](Values carried) {
     Rows rows = p_.lhs.block ? rowsPacked(row) : p_.shiftsRows ? neighbours(row) : rowsInPlace(places);
-    return innerLoop(rows, columnsAt(panel, place), std::move(carried));
+    return innerLoop(rows, columnsAt(panel, place), row, std::move(carried));
   });
   for (int64_t sets = p_.sets; sets > 1; sets /= 2)
     for (int64_t s = 0; s < count * sets / 2; ++s)
