@@ -17,7 +17,7 @@ int64_t panelColumns(int64_t n, int64_t elementBytes, unsigned vectorBits) {
   for (int64_t vectors = 1; vectors <= (registers == 32 ? 4 : 3); ++vectors) {
     // As many rows of sums as fit beside a row of the panel and one element.
     int64_t rows = std::min<int64_t>(14, (registers - vectors - 1) / vectors), columns = vectors * width;
-    double cycles = std::max(rows * vectors / 2.0, (rows + vectors) / 2.0 * 1.05) + 0.15;
+    double cycles = std::max(rows * vectors / 2.0, (rows + vectors) / 2.0 * 1.3) + 0.15;
     double all = cycles / static_cast<double>(rows) * static_cast<double>((n + columns - 1) / columns);
     if (all > least * 1.001)
       continue;
@@ -32,9 +32,14 @@ namespace {
 /// The state argument that `v` is, or that it is a view of.
 bool isStateView(func::FuncOp func, Value v, Layouts &layouts) { return isState(func, layouts.of(v).root); }
 
-/// Whether generated code is expected to beat the library.
-bool isWorthGenerating(func::FuncOp func, const Node &n, Layouts &layouts) {
-  return n.uses[1].dims.size() == 2 && isStateView(func, n.uses[1].value, layouts);
+/// Whether generated code is expected to beat the library: not where most of a vector of columns is padding and that is
+/// paid for many rows.
+bool isWorthGenerating(func::FuncOp func, const Node &n, Layouts &layouts, unsigned vectorBits) {
+  Dims sizes = layouts.symbols().sizes(n.result());
+  if (sizes.size() != 2 || !isStateView(func, n.uses[1].value, layouts))
+    return false;
+  int64_t width = static_cast<int64_t>(vectorBits) / 8 / static_cast<int64_t>(itemSize(dtypeOf(n.result())));
+  return sizes[1].value() >= width || sizes[0].value() <= 4;
 }
 
 } // namespace
@@ -44,7 +49,7 @@ void chooseLibraryProducts(func::FuncOp func, Layouts &layouts, const FusionOpti
     Node n = describe(&op, layouts);
     if (n.kind != NodeKind::Contract)
       continue;
-    if (options.contract == 0 || (options.contract < 0 && !isWorthGenerating(func, n, layouts)))
+    if (options.contract == 0 || (options.contract < 0 && !isWorthGenerating(func, n, layouts, options.vectorBits)))
       op.setAttr(kLibraryAttr, UnitAttr::get(func.getContext()));
   }
 }
