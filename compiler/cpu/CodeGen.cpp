@@ -2,6 +2,7 @@
 // Compared with default<O2> it takes a seventh of the time for the same speed of the code.
 #include "compiler/cpu/CodeGen.h"
 #include "compiler/lower/Schedule.h"
+#include "runtime/core/Knobs.h"
 #include "runtime/core/PhaseTimes.h"
 
 #include "llvm/Analysis/TargetTransformInfo.h"
@@ -52,9 +53,12 @@ const CpuTarget &CpuTarget::host() {
     t.cpu = sys::getHostCPUName().str();
     SubtargetFeatures features;
     auto host = sys::getHostCPUFeatures();
-    std::vector<std::string> names; // sorted, so that the text is the same in every process
-    for (auto &entry : host)
-      names.push_back((entry.second ? "+" : "-") + entry.first().str());
+    std::vector<std::string> names;          // sorted, so that the text is the same in every process
+    bool narrow = knobs().gemmIsa == "avx2"; // as if this were a processor without AVX-512
+    for (auto &entry : host) {
+      bool wide = entry.first().starts_with("avx512") || entry.first().starts_with("avx10");
+      names.push_back((entry.second && !(narrow && wide) ? "+" : "-") + entry.first().str());
+    }
     llvm::sort(names, [](const std::string &a, const std::string &b) { return a.substr(1) < b.substr(1); });
     for (const std::string &name : names)
       features.AddFeature(name);

@@ -1,6 +1,7 @@
 // Phase `scheduled`: completes schedules by a static rule. The vectorised dim is the one along which most accesses are
 // neighbours in memory, as far inside as the reductions allow; everything follows from it.
 #include "compiler/lower/ContractPlan.h"
+#include "runtime/core/Knobs.h"
 #include "compiler/lower/KernelPlan.h"
 #include "compiler/lower/Passes.h"
 #include "compiler/lower/Schedule.h"
@@ -229,13 +230,15 @@ ScheduleAttr Scheduler::run() {
   return ScheduleAttr::get(func_.getContext(), fields.getDictionary(func_.getContext()));
 }
 
+static bool isNarrow() { return knobs().gemmIsa == "avx2"; }
+
 unsigned hostVectorBits() {
-  static const unsigned bits = llvm::sys::getHostCPUFeatures().lookup("avx512bf16") ? 512 : 256;
+  static const unsigned bits = llvm::sys::getHostCPUFeatures().lookup("avx512bf16") && !isNarrow() ? 512 : 256;
   return bits;
 }
 
 bool hostScales() {
-  static const bool has = llvm::sys::getHostCPUFeatures().lookup("avx512f");
+  static const bool has = llvm::sys::getHostCPUFeatures().lookup("avx512f") && !isNarrow();
   return has;
 }
 

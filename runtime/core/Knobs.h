@@ -19,7 +19,7 @@ namespace dlc {
   X(compileThreads, int64_t, 0, "DLC_COMPILE_THREADS", "threads that compile kernels (0: as many as compute threads)") \
   X(numThreads, int64_t, 0, "DLC_NUM_THREADS", "compute threads (0: affinity mask and cgroup quota)")                  \
   X(nvrtc, std::string, "", "DLC_NVRTC", "path of the NVRTC library (default: what the system's loader finds)")        \
-  X(gemmIsa, std::string, "", "DLC_GEMM_ISA", "avx2: matrix products without AVX-512, to compare")                     \
+  X(gemmIsa, std::string, "", "DLC_GEMM_ISA", "avx2: library and generated code without AVX-512, to compare")          \
   X(contract, int64_t, -1, "DLC_CONTRACT",                                                                             \
     "matrix products as generated kernels: -1 where they are expected to be faster, 0 never, 1 wherever possible")     \
   X(audit, int64_t, 0, "DLC_AUDIT", "run Python at each n-th replayed call and compare (0: never)")                    \
