@@ -1,6 +1,6 @@
 // Emits the tiles of one contraction inside of KernelEmitter's function. The loops, outside to inside:
-//   group    a point of the outer dims and a block of rows; the parallel range counts (group, panel of columns)
-//   run      panels that share a packed block of rows
+//   group    a point of the outer dims and a block of rows; the parallel range counts (group, run)
+//   run      panels of columns that share a packed block of rows, or one
 //   slice    of k: operands are packed here
 //   panel, tile    of columns and rows: accumulators in registers through the loop over k, then stored as partial sums
 //   epilogue       after the last slice: the later stages, row by row on the stored sums, in lanes along n
@@ -127,7 +127,7 @@ private:
   ContractPlan &p_;
   mlir::OpBuilder &b_;
   mlir::Location loc_;
-  Value rows_, columns_, innerSize_, rowBlocks_, panels_, slices_, innerSlices_; ///< of the whole kernel
+  Value rows_, columns_, innerSize_, rowBlocks_, panels_, runs_, slices_, innerSlices_; ///< of the whole kernel
   Value firstTask_, lastTask_;
   Value lhsBlock_, rhsBlock_, sums_; ///< scratch
   int64_t rowLength_ = 0;            ///< elements between rows (or tiles of them) of the packed lhs

@@ -138,7 +138,7 @@ void ContractScheduler::chooseBlocks() {
   if (m_ >= 0)
     blockM_ = std::min(blockM_, std::max<int64_t>(m_, 1));
   blockM_ = (blockM_ + rows_ - 1) / rows_ * rows_;
-  int64_t panels = packLhs_ ? std::max<int64_t>(1, 512 / columns) : 1;
+  int64_t panels = packLhs_ ? std::max<int64_t>(1, (n_ >= 0 && n_ <= 512 ? 256 : 512) / columns) : 1;
   if (n_ >= 0)
     panels = std::clamp<int64_t>((n_ + columns - 1) / columns, 1, panels);
   blockN_ = panels * columns;

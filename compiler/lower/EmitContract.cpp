@@ -198,11 +198,12 @@ void ContractEmitter::computeSizes() {
   rowBlocks_ = ceilDiv(rows_, number(p_.blockRows));
   panels_ = ceilDiv(columns_, number(p_.columns()));
   Value outer = product(p_.outer), points = mul(outer, mul(rows_, columns_));
-  Value tasks = mul(outer, mul(rowBlocks_, panels_));
+  runs_ = ceilDiv(panels_, number(p_.blockPanels));
+  Value tasks = mul(outer, mul(rowBlocks_, runs_));
   Value each = most(div(points, most(tasks, number(1))), number(1));
   firstTask_ = least(tasks, ceilDiv(e_.parBegin_, each));
   lastTask_ = least(tasks, ceilDiv(e_.parEnd_, each));
-  panels_ = most(panels_, number(1)); // divided by; without tasks no loop runs
+  runs_ = most(runs_, number(1)); // divided by; without tasks no loop runs
   rowBlocks_ = most(rowBlocks_, number(1));
   innerSize_ = e_.dimSize(p_.kInner);
   Value outerK = product(p_.kOuter);
@@ -259,7 +260,7 @@ void ContractEmitter::emit() {
     lhsSteps_ = stepsOf(p_.lhs.read);
   if (!p_.rhs.block || p_.rhs.transposes)
     rhsSteps_ = stepsOf(p_.rhs.read);
-  loop(div(firstTask_, panels_), ceilDiv(lastTask_, panels_), number(1), setOf(p_.outer),
+  loop(div(firstTask_, runs_), ceilDiv(lastTask_, runs_), number(1), setOf(p_.outer),
        [&](Value group) { emitGroup(group); });
 }
 
@@ -268,10 +269,12 @@ void ContractEmitter::emitGroup(Value group) {
   setIndices(p_.outer, decode(point, p_.outer));
   blockRow_ = mul(block, number(p_.blockRows));
   blockSize_ = least(sub(rows_, blockRow_), number(p_.blockRows));
-  Value start = mul(group, panels_);
-  Value lo = most(number(0), sub(firstTask_, start)), hi = least(panels_, sub(lastTask_, start));
-  Value step = number(p_.blockPanels);
-  loop(lo, hi, step, 0, [&](Value first) { emitRun(first, least(sub(hi, first), step)); });
+  Value start = mul(group, runs_), length = number(p_.blockPanels);
+  Value lo = most(number(0), sub(firstTask_, start)), hi = least(runs_, sub(lastTask_, start));
+  loop(lo, hi, number(1), 0, [&](Value run) {
+    Value first = mul(run, length);
+    emitRun(first, least(sub(panels_, first), length));
+  });
 }
 
 void ContractEmitter::emitRun(Value first, Value count) {
