@@ -186,6 +186,10 @@ def growth(wanted, names, thread_counts, rounds, seconds):
                         }
                     )
                     time.sleep(REST)
+                if any(n in candidates.PACKAGES for n in names):
+                    import onnx_peers
+
+                    onnx_peers.forget(model, {parameter: value})
     return points
 
 

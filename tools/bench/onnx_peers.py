@@ -13,11 +13,23 @@ HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "demo-out" / "onnx"
 
 
-def exported(model, sizes):
-    """The path of the ONNX file of an inference model; beside it lie its inputs, so that running it needs no PyTorch."""
+def path_of(model, sizes):
+    """Where the ONNX file of these sizes and of the models as they are lies."""
     source = b"".join(path.read_bytes() for path in [*sorted((HERE / "models").glob("*.py")), HERE / "programs.py"])
     key = hashlib.sha256(source + repr(sorted(sizes.items())).encode()).hexdigest()[:12]
-    path = FOLDER / f"{model}-{key}.onnx"
+    return FOLDER / f"{model}-{key}.onnx"
+
+
+def forget(model, sizes):
+    """Removes the files of `exported`."""
+    path = path_of(model, sizes)
+    for file in (path, path.with_suffix(".npz")):
+        file.unlink(missing_ok=True)
+
+
+def exported(model, sizes):
+    """The path of the ONNX file of an inference model; beside it lie its inputs, so that running it needs no PyTorch."""
+    path = path_of(model, sizes)
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(f".{os.getpid()}")
