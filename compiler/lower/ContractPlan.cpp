@@ -356,7 +356,7 @@ LogicalResult planContract(KernelPlan &plan) {
   c->shiftsRows = c->lhs.byColumns && !c->lhs.block && !c->sliced() && rows >= c->rows;
   // All tiles of a panel together ask for the next one, which lies behind it.
   int64_t tiles = (std::min(rows < 0 ? c->blockRows : rows, c->blockRows) + c->rows - 1) / c->rows;
-  if (c->rhs.comesPacked && !c->rhs.block && tiles > 1)
+  if ((c->rhs.block ? c->blockPanels > 1 : c->rhs.comesPacked) && tiles > 1)
     c->prefetches = (c->unroll * c->vectors + tiles - 1) / tiles;
   while (c->rows * c->vectors * c->sets < 8 && c->sets < c->unroll)
     c->sets *= 2;

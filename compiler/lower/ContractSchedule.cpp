@@ -133,8 +133,11 @@ void ContractScheduler::chooseBlocks() {
     blockK_ = most;
   }
   int64_t length = blockK_ ? blockK_ : innerK_ > 0 ? innerK_ : most;
-  // A packed rhs is packed again for each block of rows.
-  blockM_ = std::clamp<int64_t>(rowsBytes / (length * bytes_), packRhs_ ? 256 : 64, packRhs_ ? 1024 : 256);
+  // A packed operand is packed again for each block of the other's.
+  int64_t fewest = packRhs_ ? 256 : 64;
+  blockM_ = std::clamp<int64_t>(rowsBytes / (length * bytes_), fewest, packRhs_ && !packLhs_ ? 1024 : 256);
+  if (packLhs_ && packRhs_)
+    blockM_ = std::max<int64_t>(blockM_, registers_ == 32 ? 512 : 256);
   if (m_ >= 0)
     blockM_ = std::min(blockM_, std::max<int64_t>(m_, 1));
   blockM_ = (blockM_ + rows_ - 1) / rows_ * rows_;

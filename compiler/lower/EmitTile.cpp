@@ -254,7 +254,9 @@ ContractEmitter::Values ContractEmitter::trip(const Rows &rows, const Columns &c
 
 // Where the tile at `row` begins to ask for its share of the next panel, or of the next slice of this one.
 Value ContractEmitter::prefetchFrom(const Columns &columns, Value row, Value trips) {
-  Value ahead = p_.sliced() ? mul(sliceSize_, columns.step) : rhsSteps_.of.lookup(p_.n);
+  Value ahead = p_.rhs.block  ? number(panelLength_)
+                : p_.sliced() ? mul(sliceSize_, columns.step)
+                              : rhsSteps_.of.lookup(p_.n);
   int64_t line = 64 * 8 / columns.element.getIntOrFloatBitWidth();
   Value share = mul(mul(div(row, number(p_.rows)), trips), number(p_.prefetches * line));
   return at(columns.pointer, columns.element, add(ahead, share));
