@@ -1,4 +1,4 @@
-"""./dev bench [models] [NAME...]: the models under dlc and its peers, from one run.
+"""./dev bench [models NAME...]: the models under dlc and its peers, from one run.
 
 Runs in the virtual environment of the peers with dlc importable beside them. Weights and inputs are the same everywhere
 and outputs are compared before anything is timed; candidates take turns. It measures the machine too, and refuses to
@@ -71,7 +71,7 @@ def starts(wanted, names, threads, repeats):
 
 
 def parse(arguments=None):
-    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./dev bench models", description=__doc__)
     parser.add_argument("models", nargs="*", metavar="NAME", help=f"some of {', '.join(models.NAMES)}")
     parser.add_argument("--part", action="append", choices=PARTS, help="only these parts")
     parser.add_argument("--rounds", type=int, default=15)
