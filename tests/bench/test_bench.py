@@ -38,6 +38,13 @@ TINY = {
 }
 
 
+@pytest.fixture(autouse=True)
+def same_threads_afterwards():
+    threads = dlc.get_num_threads()
+    yield
+    dlc.set_num_threads(threads)
+
+
 def test_every_model_has_a_file_and_sizes():
     assert sorted(models.NAMES) == sorted(n for names in models.FILES.values() for n in names) == sorted(TINY)
     assert set(models.TRAINING) < set(models.NAMES)
@@ -159,6 +166,31 @@ def test_steps_have_a_share_of_their_roofline():
     assert found["steps"] and sum(s["share"] for s in found["steps"]) == pytest.approx(1)
     assert all(s["roofline"] > 0 and s["bound"] in ("FMA", "L2", "memory") for s in found["steps"])
     assert "roofline" in tables.kernels_table({"mlp": found})
+
+
+def test_growth_has_a_point_for_each_size_and_number_of_threads(monkeypatch):
+    monkeypatch.setitem(measure.GROWTH, "small_mlp", {"width": (8, 16)})
+    points = measure.growth(["small_mlp"], ["dlc eager", "dlc compiled"], (1,), 1, 0.001)
+    assert [(p["model"], p["parameter"], p["value"], p["threads"]) for p in points] == [
+        ("small_mlp", "width", 8, 1),
+        ("small_mlp", "width", 16, 1),
+    ]
+    assert all(set(p["times"]) == {"dlc eager", "dlc compiled"} and min(p["times"].values()) > 0 for p in points)
+
+
+def test_code_for_sizes_that_vary_is_compared_with_code_for_one(monkeypatch):
+    build = programs.model
+    monkeypatch.setattr(programs, "model", lambda name, framework: build(name, framework, **TINY[name]))
+    found = measure.dynamic_sizes(1, count=3, samples=1)
+    assert len(found["ratios"]) == len(set(found["sizes"])) == 3 and found["geomean"] > 0
+    assert found["compilations"] == 1
+    assert "3 lengths" in bench.sizes_line(found)
+
+
+def test_a_process_of_its_own_measures_its_first_call_and_memory(tmp_path):
+    found = fresh.outside("dlc compiled", "small_mlp", 1, str(tmp_path), {"width": 8})
+    assert set(found) == {"imported", "first", "warm", "peak"} and 0 < found["warm"] < found["first"]
+    assert found["peak"] >= 0 and list(tmp_path.iterdir())
 
 
 def row(**seconds):
