@@ -27,3 +27,4 @@ from dlc.nn.losses import (
 )
 from dlc.nn.module import Module
 from dlc.nn.parameter import Buffer, Parameter
+from dlc.nn.transformer import MultiheadAttention, TransformerEncoder, TransformerEncoderLayer
