@@ -16,6 +16,9 @@ constexpr int64_t kMaxCost = 240;
 /// Fewer parallel points than this cannot feed the threads when the reduced range is long.
 constexpr int64_t kFewRows = 8, kLongReduction = 16384;
 
+/// A strip of columns that is walked down at once, and the cache in which it is found again.
+constexpr int64_t kStripBytes = 256, kStripCache = 1 << 20;
+
 class Fuser {
 public:
   Fuser(const Graph &graph, const FusionOptions &options) : graph_(graph), fuel_(options.fuel), enabled_(options.fuse) {
@@ -210,8 +213,8 @@ private:
       length *= shape.axes.size(a).value();
     if (rows < kFewRows && rows * length > kLongReduction)
       return why = "lost parallelism", false;
-    // A column reduction walks memory across rows; a map in it would write in strips.
-    if (columnReduction(members, shape))
+    // A column reduction walks memory across rows; a map in it writes in strips, which must stay in the cache.
+    if (columnReduction(members, shape) && length * kStripBytes > kStripCache)
       return why = "column reduction with a full result", false;
     return true;
   }

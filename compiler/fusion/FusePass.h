@@ -21,5 +21,7 @@ void fuseModule(mlir::ModuleOp module, const FusionOptions &options);
 std::unique_ptr<mlir::Pass> createFusePass(FusionOptions options = {});
 /// `dlc-push-views`: slices move from results of cheap point ops to their operands.
 std::unique_ptr<mlir::Pass> createPushViewsPass();
+/// `dlc-split-reductions`: reductions of much into little happen in two steps.
+std::unique_ptr<mlir::Pass> createSplitReductionsPass();
 
 } // namespace dlc::compiler

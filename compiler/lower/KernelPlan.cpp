@@ -412,7 +412,10 @@ void Planner::chooseCopies(LoopNode &node) {
     innermost &= plan_.order.back() == node.dim || (plan_.sinks[s].dims & ~prefixOf(node.dim)) == 0;
   }
   node.copies = schedule.getInt("unroll", 1);
-  while (node.copies > 1 && cost * node.copies > kUnrollBudget)
+  // Loops inside of a vectorised one walk memory in strips, which should not be narrow.
+  constexpr unsigned kStripCopies = 4, kStripBudget = 400;
+  unsigned least = !innermost && cost * kStripCopies <= kStripBudget ? kStripCopies : 1;
+  while (node.copies > least && cost * node.copies > kUnrollBudget)
     node.copies /= 2;
   StringRef tail = schedule.getWord("tail");
   node.single = innermost && (tail == "single" || (tail != "mask" && cost >= kSingleBody));

@@ -40,6 +40,7 @@ void addPasses(OpPassManager &pm, StringRef phase, const CompileOptions &options
     pm.addNestedPass<func::FuncOp>(createFoldConvPass()); // before normalisations are decomposed
     pm.addNestedPass<func::FuncOp>(createDecomposePass());
     pm.addNestedPass<func::FuncOp>(createSimplifyPass()); // what rules leave: casts, identities, repeated ops
+    pm.addNestedPass<func::FuncOp>(createSplitReductionsPass());
     pm.addNestedPass<func::FuncOp>(createPushViewsPass());
     pm.addNestedPass<func::FuncOp>(createChannelsLastPass());
     pm.addNestedPass<func::FuncOp>(createMaterializePass()); // last: simplification would undo its copies
@@ -152,6 +153,7 @@ void registerCompilerPasses() {
   registerGraphPasses();
   registerPass([] { return createFusePass(); });
   registerPass(createPushViewsPass);
+  registerPass(createSplitReductionsPass);
   registerLowerPasses();
   for (StringRef phase : kPhases) {
     // The registry keeps what it is given, for as long as the tool runs.

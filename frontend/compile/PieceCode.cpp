@@ -18,8 +18,8 @@
 namespace dlc {
 
 bool isSmallPiece(const Graph &graph) {
-  if (graph.nodes.size() != 2)
-    return graph.nodes.size() < kMinNodes;
+  if (graph.nodes.size() >= kMinNodes)
+    return false;
   int64_t most = 0;
   for (const TensorMeta &v : graph.values) {
     int64_t bytes = static_cast<int64_t>(itemSize(v.dtype));
@@ -27,7 +27,9 @@ bool isSmallPiece(const Graph &graph) {
       bytes *= d.value();
     most = std::max(most, bytes);
   }
-  return most < kLargeBytes;
+  bool onlyViews = std::all_of(graph.nodes.begin(), graph.nodes.end(),
+                               [](const GraphNode &n) { return n.op->kind == OpKind::View; });
+  return onlyViews || most < kLargeBytes;
 }
 namespace {
 

@@ -5,7 +5,7 @@
 
 namespace dlc {
 
-/// Pieces of fewer ops run their eager kernels, but two ops with much memory between them do not.
+/// Pieces of fewer ops run their eager kernels, unless they move much memory.
 constexpr size_t kMinNodes = 3;
 constexpr int64_t kLargeBytes = 256 << 10;
 /// Whether compiling can't pay.

@@ -30,14 +30,7 @@ def plan_of(function, *args):
     }
 
 
-# Stages that reduce over an outer dimension have no place for a row of values yet: each takes a kernel of its own.
-OUTER = pytest.mark.xfail(
-    strict=True, reason="softmax over an outer dimension takes 4 kernels forward and 6 with its gradient"
-)
-NAMES = [pytest.param(n, marks=OUTER) if n == "softmax over rows" else n for n in CASES]
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CASES)
 def test_forward_takes_at_most_two_kernels(name):
     x, w, b, i = operands()
 
@@ -51,7 +44,7 @@ def test_forward_takes_at_most_two_kernels(name):
     assert plan["other_steps"] == plan["library_calls"] == plan["fallbacks"] == 0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CASES)
 def test_backward_takes_at_most_two_more(name):
     x, w, b, i = operands()
     leaves = [t.requires_grad_() for t in ((x, w, b) if name == "layer_norm" else (x,))]

@@ -127,3 +127,51 @@ def test_gradients_of_weights_are_row_major_and_stored_only_if_seen(zero_first):
         before = dlc.memory_stats()["allocated"]
         loss = compiled(x, y)
         assert dlc.memory_stats()["allocated"] - before <= 64, loss
+
+
+REDUCED = {
+    "all": (lambda x: (x * 2).sum(), (600, 512)),
+    "all of a vector": (lambda x: (x + 1).mean(), (300000,)),
+    "all, kept": (lambda x: dlc.amax(x, (0, 1), keepdim=True), (640, 512)),
+    "few columns": (lambda x: (x - 1).mean(0), (16384, 16)),
+    "few columns, kept": (lambda x: x.sum(0, keepdim=True) * 2, (12288, 24)),
+    "outer dims": (lambda x: x.sum((0, 1)), (64, 96, 48)),
+    "prime": (lambda x: x.sum(), (131101,)),
+    "transposed": (lambda x: x.t().sum(0) + 1, (5, 60000)),
+    "least": (lambda x: dlc.amin(x, 0), (4096, 64)),
+    "integers": (lambda x: (x * 10).to(dlc.int32).sum(), (512, 512)),
+}
+
+
+@pytest.mark.parametrize("name", REDUCED)
+def test_much_is_reduced_in_two_steps_whatever_the_threads(name):
+    f, shape = REDUCED[name]
+    data = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    x = dlc.tensor(data)
+    compiled = dlc.compile(f)
+    results = []
+    before = dlc.get_num_threads()
+    try:
+        for threads in (1, 2):
+            dlc.set_num_threads(threads)
+            results.append(compiled(x))
+    finally:
+        dlc.set_num_threads(before)
+    want = f(dlc.tensor(data.astype(np.float64)))
+    assert results[0].shape == want.shape
+    assert (results[0].numpy() == results[1].numpy()).all()
+    np.testing.assert_allclose(results[0].numpy(), want.numpy(), rtol=2e-5, atol=2e-4 * np.sqrt(data.size) / 100)
+
+
+@pytest.mark.parametrize("columns", [*range(0, 41, 5), 64, 100, 1000])
+@pytest.mark.parametrize("rows", [1, 7, 33])
+def test_softmax_down_columns_is_one_kernel(rows, columns):
+    x = dlc.tensor(np.random.default_rng(1).standard_normal((rows, columns, 3)).astype(np.float32))
+
+    def f(x):
+        return dlc.softmax(x * 2 + 1, 0) * 3
+
+    before = dlc.compile_stats()["kernels"]
+    got = dlc.compile(f)(x)
+    assert dlc.compile_stats()["kernels"] - before == 1
+    np.testing.assert_allclose(got.numpy(), f(x).numpy(), rtol=1e-5, atol=1e-6)
