@@ -39,7 +39,7 @@ bool isWorthGenerating(func::FuncOp func, const Node &n, Layouts &layouts, unsig
   if (sizes.size() != 2 || !isStateView(func, n.uses[1].value, layouts))
     return false;
   int64_t width = static_cast<int64_t>(vectorBits) / 8 / static_cast<int64_t>(itemSize(dtypeOf(n.result())));
-  return sizes[1].value() >= width || sizes[0].value() <= 4;
+  return sizes[1].value() * 2 >= width * 3 || sizes[0].value() <= 4;
 }
 
 } // namespace
