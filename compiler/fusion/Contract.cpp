@@ -27,17 +27,21 @@ int64_t panelColumns(int64_t n, int64_t elementBytes, unsigned vectorBits) {
   return best;
 }
 
+bool isLargeProduct(const Dims &sizes) { return sizes.size() == 2 && sizes[0].value() >= 16 && sizes[1].value() >= 48; }
+
 namespace {
 
 /// The state argument that `v` is, or that it is a view of.
 bool isStateView(func::FuncOp func, Value v, Layouts &layouts) { return isState(func, layouts.of(v).root); }
 
-/// Whether generated code is expected to beat the library: not where most of a vector of columns is padding and that is
-/// paid for many rows.
+/// Whether generated code is expected to beat the library. With a packed operand: not where most of a vector of columns
+/// is padding and that is paid for many rows. Else: where the operands are worth packing, and lhs lies by rows.
 bool isWorthGenerating(func::FuncOp func, const Node &n, Layouts &layouts, unsigned vectorBits) {
   Dims sizes = layouts.symbols().sizes(n.result());
-  if (sizes.size() != 2 || !isStateView(func, n.uses[1].value, layouts))
+  if (sizes.size() != 2)
     return false;
+  if (!isStateView(func, n.uses[1].value, layouts))
+    return isLargeProduct(sizes) && layouts.of(n.uses[0].value).strides[1].same(Dim(1));
   int64_t width = static_cast<int64_t>(vectorBits) / 8 / static_cast<int64_t>(itemSize(dtypeOf(n.result())));
   return sizes[1].value() * 2 >= width * 3 || sizes[0].value() <= 4;
 }

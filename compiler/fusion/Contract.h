@@ -29,6 +29,9 @@ private:
   std::vector<Known> known_;
 };
 
+/// Whether a product with a result of these sizes is large enough to pay for packing its operands in each call.
+bool isLargeProduct(const Dims &sizes);
+
 /// Columns of the panels in which an operand of `n` columns is packed: whole vectors, so many that the tile's registers
 /// are well used and few columns are padding. Does not depend on the rows, so that all users can share one copy.
 int64_t panelColumns(int64_t n, int64_t elementBytes, unsigned vectorBits);

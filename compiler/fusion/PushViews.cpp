@@ -1,5 +1,6 @@
 // Slices of computed values: f(x)[i] becomes f(x[i]), so that the slice reads memory that is there instead of asking
 // for the whole of f(x). Done where every use of f(x) is a slice.
+#include "compiler/fusion/Contract.h"
 #include "compiler/fusion/FusePass.h"
 #include "compiler/fusion/Group.h"
 #include "compiler/fusion/ScalarCode.h"
@@ -85,7 +86,7 @@ private:
         scalarCost(point, *info, symbols_).cost > kMaxCost || scalarCost(point, *info, symbols_).mayFail ||
         !onlySliced(point->getResult(0), slices) || slices > kMaxSlices)
       return false;
-    if (llvm::any_of(point->getOperands(), [&](Value v) { return isProductWithState(v); }))
+    if (llvm::any_of(point->getOperands(), [&](Value v) { return isGeneratedProduct(v); }))
       return false;
     OpBuilder b(slice);
     Type pointType = point->getResult(0).getType();
@@ -104,13 +105,15 @@ private:
   }
 
   /// A product of which the point op is to be the epilogue, for all slices at once.
-  bool isProductWithState(Value v) {
+  bool isGeneratedProduct(Value v) {
     Operation *product = v.getDefiningOp();
     while (isPointView(product))
       product = product->getOperand(0).getDefiningOp();
     const OpInfo *info = product ? infoOf(product) : nullptr;
     if (!info || info->kind != OpKind::Contraction)
       return false;
+    if (isLargeProduct(symbols_.sizes(product->getResult(0))))
+      return true;
     Value weight = product->getOperand(product->getNumOperands() - 1);
     while (Operation *view = weight.getDefiningOp()) {
       if (!isPointView(view))

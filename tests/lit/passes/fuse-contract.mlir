@@ -8,7 +8,7 @@
 // CHECK-NOT: dlc.launch
 // CHECK-LABEL: func.func @main_state(
 // CHECK: dlc.launch @main_state_pack
-// CHECK-SAME: (tensor<40x24xf32>) -> tensor<5x24x8xf32>
+// CHECK-SAME: (tensor<40x24xf32>) -> tensor<2x24x24xf32>
 // CHECK: kernel.func @main_state_pack
 // CHECK: kernel.read {{.*}} bound pad [1]
 // CHECK: kernel.func @{{.*}}mm_add_relu_add

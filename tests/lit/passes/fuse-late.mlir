@@ -1,4 +1,4 @@
-// RUN: dlc-opt --phase-simplified --phase-fused %s | FileCheck %s
+// RUN: dlc-opt --phase-simplified --dlc-fuse='contract=0' %s | FileCheck %s
 
 // What a backward reads again of its forward is computed again from what is in memory anyway: all gelus of the first
 // half are alive at the turning point otherwise, beside the products that they come from. The copies share their
