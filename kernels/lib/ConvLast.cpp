@@ -57,40 +57,37 @@ using namespace detail;
 constexpr int64_t kMostLanes = 16;
 /// Products below which a task is not worth handing out.
 constexpr int64_t kTaskWork = 300000;
+/// Of the input, that a thread keeps in its second-level cache.
+constexpr int64_t kBlockBytes = 512 << 10;
 
 bool isDepthwise(const ConvShape &s) { return s.groups > 1 && s.inPerGroup() == 1 && s.outPerGroup() == 1; }
 
 int64_t roundUp(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
-/// The offsets of a sum's products in the order of the packed weight, as elements from the pixel's first one.
-std::vector<int64_t> makeOffsets(const ConvShape &s, bool planar, const Padded &in) {
-  std::vector<int64_t> offsets;
-  int64_t channels = s.inPerGroup();
-  auto at = [&](int64_t c, int64_t kh, int64_t kw) {
-    int64_t pixel = kh * s.dilationHeight * in.width + kw * s.dilationWidth;
-    return planar ? c * in.height * in.width + pixel : pixel * s.inChannels + c;
-  };
-  for (int64_t outer = 0; outer < (planar ? channels : 1); ++outer)
-    for (int64_t kh = 0; kh < s.kernelHeight; ++kh)
-      for (int64_t kw = 0; kw < s.kernelWidth; ++kw)
-        for (int64_t c = 0; c < (planar ? 1 : channels); ++c)
-          offsets.push_back(at(outer + c, kh, kw));
-  return offsets;
-}
-
-/// Puts the offsets into the form of the tiles.
-void setOffsets(ConvLastArgs &a, std::vector<int64_t> &offsets) {
-  auto n = static_cast<int64_t>(offsets.size());
-  bool four = n % 4 == 0;
-  for (int64_t k = 0; four && k < n; k += 4)
-    four = offsets[k + 3] == offsets[k] + 3 && offsets[k + 2] == offsets[k] + 2 && offsets[k + 1] == offsets[k] + 1;
+/// Where the products of a sum are, in the order of the packed weight, in the form of the tiles.
+std::vector<int64_t> setOffsets(ConvLastArgs &a, const ConvShape &s, bool planar, const Padded &in) {
+  int64_t channels = s.inPerGroup(), taps = s.taps();
+  // Four products side by side have one offset.
+  bool merged = s.dilationWidth == 1 && s.groups == 1 && !planar, four = !planar && channels % 4 == 0;
+  four |= merged && s.kernelWidth * channels % 4 == 0;
   a.perOffset = four ? 4 : 1;
-  a.numOffsets = n / a.perOffset;
-  for (int64_t k = 0; k < a.numOffsets; ++k)
-    offsets[k] = offsets[k * a.perOffset] * int64_t(sizeof(float));
-  int64_t slices = (n + kSliceRows - 1) / kSliceRows;
+  a.numOffsets = taps / a.perOffset;
+  std::vector<int64_t> offsets(static_cast<size_t>(a.numOffsets));
+  int64_t *to = offsets.data();
+  constexpr int64_t kSize = sizeof(float);
+  int64_t pixel = (planar ? 1 : s.inChannels) * kSize, row = s.dilationHeight * in.width * pixel;
+  for (int64_t c = 0; c < (planar ? channels : 1); ++c)
+    for (int64_t kh = 0; kh < s.kernelHeight; ++kh) {
+      int64_t at = c * in.height * in.width * kSize + kh * row;
+      int64_t runs = merged ? 1 : s.kernelWidth, length = planar ? 1 : merged ? s.kernelWidth * channels : channels;
+      for (int64_t r = 0; r < runs; ++r, at += s.dilationWidth * pixel)
+        for (int64_t i = 0; i < length; i += a.perOffset)
+          *to++ = at + i * kSize;
+    }
+  int64_t slices = (taps + kSliceRows - 1) / kSliceRows;
   a.sliceOffsets = (a.numOffsets + slices - 1) / slices;
   a.offsets = offsets.data();
+  return offsets;
 }
 
 /// Values of the channels of a group, with zeros up to whole vectors.
@@ -102,24 +99,36 @@ const float *padChannels(const float *v, int64_t channels, int64_t padded, float
   return to;
 }
 
-/// Rows by panels. Big weights are cut over the threads, small ones read by all.
+/// Into how many blocks to cut the rows, at least `least`: `shares` equal shares of blocks by panels, with few blocks.
+int64_t blocksFor(int64_t rows, int64_t panels, int64_t shares, int64_t least) {
+  int64_t best = std::min(rows, std::max<int64_t>(1, least));
+  double bestWaste = 1e9;
+  for (int64_t blocks = best, last = std::min(rows, best + 7); blocks <= last; ++blocks) {
+    int64_t n = panels * blocks, block = (rows + blocks - 1) / blocks;
+    double used = double(n) * double(rows) / double((n + shares - 1) / shares * shares * blocks * block);
+    double waste = 1 / used + 0.01 * double(blocks);
+    if (waste < bestWaste)
+      best = blocks, bestWaste = waste;
+  }
+  return best;
+}
+
+/// Blocks of rows by panels. What is larger, weights or input, is gone over once.
 void runGroup(const ConvLastArgs &a, int64_t inputBytes) {
   const ConvLastCode &code = convLastCode();
   PanelCut cut(a.channels, code.lanes, code.panelVectors);
-  int64_t work = std::max<int64_t>(1, a.rows * a.width * a.taps * a.channels);
+  int64_t weights = a.taps * a.channels, weightBytes = weights * int64_t(sizeof(float));
+  // Few pixels: bound by reading the weights, which takes as long as 16 products an element.
+  int64_t work = weights * std::max<int64_t>(16, (a.rows - 1) * a.width + a.lastWidth);
   int64_t shares = parallelShares(std::max<int64_t>(1, work / kTaskWork), 1);
-  bool byPanels = cut.panels >= 2 * shares && a.channels * a.taps * int64_t(sizeof(float)) > inputBytes;
-  if (byPanels || a.rows < 2) {
-    parallelFor(cut.panels, std::max<int64_t>(1, kTaskWork * cut.panels / work),
-                [&](int64_t from, int64_t to) { code.rows(a, 0, a.rows, from, to); });
-    return;
-  }
-  // A block of rows stays in the second-level cache while all panels go over it.
-  int64_t rowBytes = std::max<int64_t>(1, inputBytes / a.rows);
-  int64_t block = std::clamp<int64_t>((256 << 10) / rowBytes, 8, 1 << 20);
-  parallelFor(a.rows, std::max<int64_t>(1, kTaskWork * a.rows / work), [&](int64_t from, int64_t to) {
-    for (int64_t r = from; r < to; r += block)
-      code.rows(a, r, std::min(to, r + block), 0, cut.panels);
+  bool byPanels = weightBytes > inputBytes;
+  int64_t blocks = blocksFor(a.rows, cut.panels, shares, byPanels ? 1 : inputBytes / kBlockBytes);
+  int64_t block = (a.rows + blocks - 1) / blocks, n = cut.panels * blocks;
+  parallelFor(n, std::max<int64_t>(1, n / shares), [&](int64_t from, int64_t to) {
+    for (int64_t t = from; t < to; ++t) {
+      int64_t panel = byPanels ? t / blocks : t % cut.panels, b = byPanels ? t % blocks : t / cut.panels;
+      code.rows(a, std::min(a.rows, b * block), std::min(a.rows, (b + 1) * block), panel, panel + 1);
+    }
   });
 }
 
@@ -132,13 +141,21 @@ void depthwise(ConvShape s, const float *x, const float *packed, const ConvEpilo
   }
   const ConvLastCode &code = convLastCode();
   int64_t padded = roundUp(s.outChannels, code.lanes);
-  std::vector<float> values(2 * padded);
+  std::vector<float> values(static_cast<size_t>(2 * padded));
   DepthwiseArgs a{&s, x, packed, padded, y, nullptr, nullptr, e.residual, e.activation};
   a.scale = padChannels(e.scale, s.outChannels, padded, values.data());
   a.shift = padChannels(e.shift, s.outChannels, padded, values.data() + padded);
-  int64_t rowWork = s.outWidth * padded * (s.kernelHeight * s.kernelWidth + 2);
-  parallelFor(s.batch * s.outHeight, std::max<int64_t>(1, kTaskWork / 2 / std::max<int64_t>(1, rowWork)),
-              [&](int64_t from, int64_t to) { code.depthwise(a, from, to); });
+  // A part of the channels keeps the rows of a window in the first-level cache.
+  int64_t parts = std::max<int64_t>(1, s.outChannels / 64), rows = s.batch * s.outHeight;
+  auto firstOf = [&](int64_t part) {
+    return part == parts ? s.outChannels : part * s.outChannels / parts / kMostLanes * kMostLanes;
+  };
+  int64_t work = s.outWidth * padded / parts * (s.kernelHeight * s.kernelWidth + 8);
+  parallelFor(rows * parts, std::max<int64_t>(1, kTaskWork / 4 / std::max<int64_t>(1, work)),
+              [&](int64_t from, int64_t to) {
+                for (int64_t t = from; t < to; ++t)
+                  code.depthwise(a, t % rows, firstOf(t / rows), firstOf(t / rows + 1));
+              });
 }
 
 } // namespace
@@ -192,13 +209,12 @@ void convLastForward(const ConvShape &s, bool planar, const float *x, const floa
     return depthwise(s, x, packed, e, y);
   const ConvLastCode &code = convLastCode();
   Padded in = planar ? padInput(s, x, s.batch * s.inChannels, 1) : padInput(s, x, s.batch, s.inChannels);
-  std::vector<int64_t> offsets = makeOffsets(s, planar, in);
   int64_t unit = planar ? 1 : s.inChannels, padded = roundUp(s.outPerGroup(), code.lanes);
   ConvLastArgs a{};
   a.imageStride = in.height * in.width * s.inChannels;
   a.rowStride = s.strideHeight * in.width * unit, a.pixelStride = s.strideWidth * unit;
   a.taps = s.taps();
-  setOffsets(a, offsets);
+  std::vector<int64_t> offsets = setOffsets(a, s, planar, in);
   a.rowsPerImage = s.outHeight, a.rows = s.batch * s.outHeight, a.width = a.lastWidth = s.outWidth;
   bool flat = !planar && s.kernelHeight == 1 && s.kernelWidth == 1 && s.strideHeight == 1 && s.strideWidth == 1 &&
               in.height == s.outHeight && in.width == s.outWidth;
@@ -209,7 +225,7 @@ void convLastForward(const ConvShape &s, bool planar, const float *x, const floa
     a.rowStride = width * s.inChannels;
   }
   a.channels = s.outPerGroup(), a.outStride = s.outChannels, a.activation = e.activation;
-  std::vector<float> values(2 * padded);
+  std::vector<float> values(static_cast<size_t>(2 * padded));
   int64_t inputBytes = s.batch * in.height * in.width * s.inPerGroup() * int64_t(sizeof(float));
   for (int64_t g = 0; g < s.groups; ++g) {
     int64_t first = g * a.channels;

@@ -36,8 +36,8 @@ struct ConvLastCode {
   int lanes, panelVectors;
   /// Rows [first, last) for panels [firstPanel, lastPanel) of the group.
   void (*rows)(const ConvLastArgs &a, int64_t first, int64_t last, int64_t firstPanel, int64_t lastPanel);
-  /// Output rows [first, last), counted over all images.
-  void (*depthwise)(const DepthwiseArgs &a, int64_t first, int64_t last);
+  /// Channels [first, last) of an output row, counted over all images.
+  void (*depthwise)(const DepthwiseArgs &a, int64_t row, int64_t first, int64_t last);
 };
 const ConvLastCode &convLastAvx2();
 const ConvLastCode &convLastAvx512();
