@@ -104,12 +104,14 @@ private:
     return true;
   }
 
-  /// A product of which the point op is to be the epilogue, for all slices at once.
-  bool isGeneratedProduct(Value v) {
+  /// A product of which the point op is to be the epilogue, for all slices at once; perhaps after other point ops.
+  bool isGeneratedProduct(Value v, unsigned depth = 0) {
     Operation *product = v.getDefiningOp();
     while (isPointView(product))
       product = product->getOperand(0).getDefiningOp();
     const OpInfo *info = product ? infoOf(product) : nullptr;
+    if (info && info->kind == OpKind::Elementwise && depth < 4)
+      return llvm::any_of(product->getOperands(), [&](Value o) { return isGeneratedProduct(o, depth + 1); });
     if (!info || info->kind != OpKind::Contraction)
       return false;
     if (isLargeProduct(symbols_.sizes(product->getResult(0))))
