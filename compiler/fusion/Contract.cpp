@@ -63,20 +63,44 @@ PackedOperand WeightPacker::packedFor(const Graph &graph, const FusedGroup &grou
     const Node &n = graph.node(m);
     if (n.kind != NodeKind::Contract)
       continue;
-    const Layout &layout = layouts_.of(n.uses[1].value);
+    Layout layout = layouts_.of(n.uses[1].value);
     if (layout.sizes.size() != 2 || !isState(func_, layout.root) || !layout.sizes[0].isConst() ||
         !layout.sizes[1].isConst())
       return {};
     DType t = dtypeOf(n.result());
     int64_t columns = panelColumns(layout.sizes[1].value(), static_cast<int64_t>(itemSize(t)), options_.vectorBits);
+    if (Value narrow = beforeWidening(layout.root))
+      layout.root = narrow;
     for (const Known &k : known_)
       if (k.layout.root == layout.root && k.columns == columns && same(k.layout.sizes, layout.sizes) &&
           same(k.layout.strides, layout.strides) && k.layout.offset.same(layout.offset))
         return {k.packed, 1, columns};
-    Value packed = pack(layout, cast<RankedTensorType>(n.result().getType()).getElementType(), columns);
+    Value packed = pack(layout, cast<RankedTensorType>(layout.root.getType()).getElementType(), columns);
     known_.push_back({layout, columns, packed});
     return {packed, 1, columns};
   }
+  return {};
+}
+
+/// The state that a derived value is, in a narrower type: it is packed as it is, and widened where it is multiplied.
+Value WeightPacker::beforeWidening(Value v) {
+  auto arg = cast<BlockArgument>(v);
+  if (!isDerived(func_, arg))
+    return {};
+  auto name = func_.getArgAttrOfType<FlatSymbolRefAttr>(arg.getArgNumber(), kDerivedAttr);
+  auto maker = func_->getParentOfType<ModuleOp>().lookupSymbol<func::FuncOp>(name.getAttr());
+  Operation *first = &maker.getBody().front().front();
+  bool casts =
+      first->getName().getStringRef() == "dlc.cast" && first->getNextNode() == first->getBlock()->getTerminator();
+  if (!casts || first->getOperand(0) != maker.getArgument(0) || maker.getArgAttr(0, "dlc.strides"))
+    return {};
+  DType from = dtypeOf(first->getOperand(0)), to = dtypeOf(v);
+  if (to != DType::F32 || (from != DType::BF16 && from != DType::F16))
+    return {};
+  int64_t source = func_.getArgAttrOfType<DenseI64ArrayAttr>(arg.getArgNumber(), kFromAttr)[0];
+  for (BlockArgument a : func_.getArguments())
+    if (isa<RankedTensorType>(a.getType()) && derivedSourceOf(func_, a) == source)
+      return a;
   return {};
 }
 

@@ -17,6 +17,7 @@ public:
   PackedOperand packedFor(const Graph &graph, const FusedGroup &group);
 
 private:
+  mlir::Value beforeWidening(mlir::Value v);
   mlir::Value pack(const Layout &layout, mlir::Type element, int64_t columns);
   mlir::func::FuncOp func_;
   Layouts &layouts_;

@@ -120,7 +120,8 @@ private:
       return [this, use, &n, &all](StageBuilder &s) {
         Region region(*this, s, loopsOf(all));
         bool packed = group_.packed.value && group_.packed.use == use;
-        s.yield({packed ? region.readPacked(n, group_.packed).value : region.read(n, n.uses[use]).value});
+        Scalar x = packed ? region.readPacked(n, group_.packed) : region.read(n, n.uses[use]);
+        s.yield({convertScalar(s, x, dtypeOf(n.result())).value});
       };
     };
     values_[m] =

@@ -223,3 +223,20 @@ def test_the_knob_turns_them_off():
     with dlc.no_grad():
         f(dlc.randn(8, 32))
     assert counts() == (1, 1, 0)
+
+
+def test_narrow_weights_are_packed_as_they_are():
+    for dtype in (dlc.bfloat16, dlc.float16):
+        layer = nn.Linear(96, 128)
+        layer.register_buffer("narrow", layer.weight.detach().to(dtype))
+        f = dlc.compile(lambda x, layer=layer: F.relu(F.linear(x, layer.narrow.to(dlc.float32), layer.bias)))
+        for rows in (1, 5, 40):
+            x = dlc.randn(rows, 96)
+            with dlc.no_grad():
+                bytes_before = derived()["bytes"]
+                want = F.relu(F.linear(x, layer.narrow.to(dlc.float32), layer.bias))
+                close(f(x), want, 96)
+                close(f(x), want, 96)
+            if rows == 1:
+                assert 2 * 96 * 128 <= derived()["bytes"] - bytes_before < 4 * 96 * 128
+        assert counts()[1] == 0
