@@ -91,8 +91,9 @@ private:
   Value loadColumns(const Columns &columns, Value pointer);
   Value loadRow(const Rows &rows, Value pointer);
   Values trip(const Rows &rows, const Columns &columns, Value pointer, Value offset, int64_t count, Values sums);
-  Value prefetchFrom(const Columns &columns, Value row, Value trips);
-  Values innerLoop(const Rows &rows, const Columns &columns, Value row, Values sums);
+  Values startPrefetch(const Columns &columns, Value panel, Value row, Value trips);
+  Values prefetch(const Columns &columns, const Values &state);
+  Values innerLoop(const Rows &rows, const Columns &columns, Value panel, Value row, Values sums);
   Values outerLoops(unsigned level, Values sums, llvm::function_ref<Values(Values)> body);
   Values sumProducts(Value panel, Value place, Value row, Values sums);
   void emitTile(Value panel, Value place, Value row, Value first, Value last);

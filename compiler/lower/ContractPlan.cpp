@@ -299,6 +299,27 @@ void chooseEpilogue(KernelPlan &plan) {
   c.direct = !c.sliced() && cost <= kShort && products >= 0 && products < kLongSum;
 }
 
+// All tiles of a panel together ask for what the next panel reads: packed panels lie one behind the other, in place it
+// is the next columns of each row, and a panel that is to be transposed lies in lines of its own.
+static void choosePrefetch(ContractPlan &c, int64_t rows) {
+  int64_t tiles = (std::min(rows < 0 ? c.blockRows : rows, c.blockRows) + c.rows - 1) / c.rows;
+  auto share = [&](int64_t all) { return (all + tiles - 1) / tiles; };
+  if (tiles <= 1 || (c.rhs.block && c.blockPanels == 1 && !c.rhs.transposes))
+    return;
+  if (c.rhs.transposes && c.blockPanels == 1 && !c.sliced() && c.unroll * c.vectors >= 4) {
+    // A line has 16 of k: for each trip as many lines as it has columns of k, of 16 columns each.
+    for (c.prefetches = 1; c.prefetches < share(c.unroll * c.vectors); c.prefetches *= 2)
+      ;
+    c.prefetch = ContractPlan::Lines;
+  } else if (c.rhs.block || c.rhs.comesPacked) {
+    c.prefetches = share(c.unroll * c.vectors);
+    c.prefetch = ContractPlan::Panel;
+  } else {
+    c.prefetches = share(c.unroll);
+    c.prefetch = ContractPlan::Rows;
+  }
+}
+
 LogicalResult planContract(KernelPlan &plan) {
   FuncOp func = plan.func;
   std::string why;
@@ -354,10 +375,7 @@ LogicalResult planContract(KernelPlan &plan) {
   if (c->rhs.transposes || c->lhs.transposes)
     c->packK = (c->packK + c->width - 1) / c->width * c->width;
   c->shiftsRows = c->lhs.byColumns && !c->lhs.block && !c->sliced() && rows >= c->rows;
-  // All tiles of a panel together ask for the next one, which lies behind it.
-  int64_t tiles = (std::min(rows < 0 ? c->blockRows : rows, c->blockRows) + c->rows - 1) / c->rows;
-  if ((c->rhs.block ? c->blockPanels > 1 : c->rhs.comesPacked) && tiles > 1)
-    c->prefetches = (c->unroll * c->vectors + tiles - 1) / tiles;
+  choosePrefetch(*c, rows);
   while (c->rows * c->vectors * c->sets < 8 && c->sets < c->unroll)
     c->sets *= 2;
   if (static_cast<int64_t>(schedule.getTile("micro", "n", c->width)) % c->width ||

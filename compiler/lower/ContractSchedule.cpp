@@ -69,6 +69,9 @@ double ContractScheduler::cyclesOf(int64_t rows, int64_t vectors) {
     cycles = std::max(cycles, static_cast<double>(vectors * width_ * bytes_) / 10) + 0.02 * cycles;
   double k = k_ < 0 ? kUsual : std::max<int64_t>(k_, 1);
   double around = (20.0 + 2.0 * rows + static_cast<double>(rows * vectors)) / k; // of a tile, beside the sum
+  // With several dims of rows, or padding, each row has an address of its own for each step of the outer k.
+  if (roles_.m.size() > 1 && !roles_.kOuter.empty())
+    around += 4.0 * rows / (innerK_ < 0 ? 64 : std::max<int64_t>(innerK_, 1));
   return (cycles + around) * static_cast<double>(tiles);
 }
 

@@ -252,47 +252,91 @@ ContractEmitter::Values ContractEmitter::trip(const Rows &rows, const Columns &c
   return sums;
 }
 
-// Where the tile at `row` begins to ask for its share of the next panel, or of the next slice of this one.
-Value ContractEmitter::prefetchFrom(const Columns &columns, Value row, Value trips) {
-  Value ahead = p_.rhs.block  ? number(panelLength_)
-                : p_.sliced() ? mul(sliceSize_, columns.step)
-                              : rhsSteps_.of.lookup(p_.n);
+// What is carried through the loop over k for the prefetches: where they are, and for lines the number in their column
+// of lines.
+ContractEmitter::Values ContractEmitter::startPrefetch(const Columns &columns, Value panel, Value row, Value trips) {
   int64_t line = 64 * 8 / columns.element.getIntOrFloatBitWidth();
-  Value share = mul(mul(div(row, number(p_.rows)), trips), number(p_.prefetches * line));
-  return at(columns.pointer, columns.element, add(ahead, share));
+  Value done = mul(mul(div(row, number(p_.rows)), trips), number(p_.prefetches));
+  // Tiles for which nothing is left ask for what they have.
+  auto whileLess = [&](Value x, Value end, Value pointer) -> Value {
+    Value some = compare(arith::CmpIPredicate::slt, x, end);
+    return b_.create<LLVM::SelectOp>(loc_, some, pointer, columns.pointer);
+  };
+  if (p_.prefetch == ContractPlan::Panel) {
+    Value ahead = p_.sliced() ? mul(sliceSize_, columns.step) : rhsSteps_.of.lookup(p_.n);
+    ahead = p_.rhs.block ? number(panelLength_) : ahead;
+    Value lines = mul(sliceSize_, number((p_.columns() + line - 1) / line));
+    return {whileLess(done, lines, at(columns.pointer, columns.element, add(ahead, mul(done, number(line)))))};
+  }
+  if (p_.prefetch == ContractPlan::Rows) {
+    Value ahead = at(columns.pointer, columns.element, add(number(p_.columns()), mul(done, columns.step)));
+    return {whileLess(done, sliceSize_, ahead)};
+  }
+  // The columns of the panel to come, for one line of k after the other.
+  Value across = div(done, number(p_.columns())), down = sub(done, mul(across, number(p_.columns())));
+  Value first = mul(add(panel, number(1)), number(p_.columns())), step = rhsSteps_.of.lookup(p_.n);
+  Value offset = add(rhsSteps_.constant, add(offsetOf(rhsSteps_, p_.outer), offsetOf(rhsSteps_, p_.kOuter)));
+  offset = add(add(offset, mul(add(first, down), step)), mul(across, number(line)));
+  Value lines = mul(ceilDiv(sliceSize_, number(line)), number(p_.columns()));
+  return {whileLess(done, lines, at(rhsSteps_.buffer, columns.element, offset)), down};
 }
 
-ContractEmitter::Values ContractEmitter::innerLoop(const Rows &rows, const Columns &columns, Value row, Values sums) {
+ContractEmitter::Values ContractEmitter::prefetch(const Columns &columns, const Values &state) {
+  int64_t line = 64 * 8 / columns.element.getIntOrFloatBitWidth();
+  auto ask = [&](Value pointer) { b_.create<LLVM::Prefetch>(loc_, pointer, /*rw=*/0, /*hint=*/2, /*cache=*/1); };
+  Value next = state[0];
+  if (p_.prefetch == ContractPlan::Panel) {
+    for (int64_t i = 0; i < p_.prefetches; ++i)
+      ask(at(next, columns.element, i * line));
+    return {at(next, columns.element, p_.prefetches * line)};
+  }
+  bool rows = p_.prefetch == ContractPlan::Rows;
+  Value step = rows ? columns.step : rhsSteps_.of.lookup(p_.n);
+  for (int64_t i = 0; i < p_.prefetches; ++i)
+    for (int64_t v = 0; v < (rows ? p_.columns() : line); v += line)
+      ask(at(at(next, columns.element, mul(step, number(i))), columns.element, v));
+  next = at(next, columns.element, mul(step, number(p_.prefetches)));
+  if (rows)
+    return {next};
+  Value down = add(state[1], number(p_.prefetches));
+  Value wraps = compare(arith::CmpIPredicate::sge, down, number(p_.columns()));
+  Value top = at(next, columns.element, sub(number(line), mul(step, number(p_.columns()))));
+  return {b_.create<LLVM::SelectOp>(loc_, wraps, top, next), b_.create<arith::SelectOp>(loc_, wraps, number(0), down)};
+}
+
+ContractEmitter::Values ContractEmitter::innerLoop(const Rows &rows, const Columns &columns, Value panel, Value row,
+                                                   Values sums) {
   auto known = sliceSize_.getDefiningOp<arith::ConstantOp>();
   int64_t size = known ? cast<IntegerAttr>(known.getValue()).getInt() : -1;
   Value rest =
       size >= 0 ? number(size % p_.unroll) : b_.create<arith::RemUIOp>(loc_, sliceSize_, number(p_.unroll)).getResult();
   Value main = sub(sliceSize_, rest);
-  int64_t line = 64 * 8 / columns.element.getIntOrFloatBitWidth();
+  size_t count = sums.size();
   sums.push_back(columns.pointer);
   sums.push_back(number(0));
-  auto run = [&](Value lo, Value hi, int64_t count, Value ahead) {
-    if (ahead)
-      sums.push_back(ahead);
-    sums = loop(lo, hi, number(count), 0, sums, [&](Value, Values carried) {
-      Value next = ahead ? carried.pop_back_val() : Value();
-      Value offset = carried.pop_back_val(), pointer = carried.pop_back_val();
-      for (int64_t i = 0; next && i < p_.prefetches; ++i)
-        b_.create<LLVM::Prefetch>(loc_, at(next, columns.element, i * line), /*rw=*/0, /*hint=*/2, /*cache=*/1);
-      Values result = trip(rows, columns, pointer, offset, count, std::move(carried));
-      result.push_back(at(pointer, columns.element, mul(columns.step, number(count))));
-      result.push_back(add(offset, mul(rows.step, number(count))));
-      if (next)
-        result.push_back(at(next, columns.element, p_.prefetches * line));
+  auto run = [&](Value lo, Value hi, int64_t products, Values state) {
+    sums.append(state);
+    sums = loop(lo, hi, number(products), 0, sums, [&](Value, Values carried) {
+      Values ahead(carried.begin() + count + 2, carried.end());
+      Value pointer = carried[count], offset = carried[count + 1];
+      carried.truncate(count);
+      if (!ahead.empty())
+        ahead = prefetch(columns, ahead);
+      Values result = trip(rows, columns, pointer, offset, products, std::move(carried));
+      result.push_back(at(pointer, columns.element, mul(columns.step, number(products))));
+      result.push_back(add(offset, mul(rows.step, number(products))));
+      result.append(ahead);
       return result;
     });
-    if (ahead)
-      sums.pop_back();
+    sums.truncate(count + 2);
   };
-  run(number(0), main, p_.unroll, p_.prefetches ? prefetchFrom(columns, row, div(main, number(p_.unroll))) : Value());
+  Values state;
+  if (p_.prefetch != ContractPlan::None)
+    state = startPrefetch(columns, panel, row, div(main, number(p_.unroll)));
+  run(number(0), main, p_.unroll, state);
   if (size < 0 || size % p_.unroll)
-    run(main, sliceSize_, 1, Value());
-  sums.pop_back_n(2);
+    run(main, sliceSize_, 1, {});
+  sums.truncate(count);
   return sums;
 }
 
@@ -317,7 +361,7 @@ ContractEmitter::Values ContractEmitter::sumProducts(Value panel, Value place, V
     sums.push_back(e_.constant(sumLanes(), 0));
   sums = outerLoops(0, std::move(sums), [&](Values carried) {
     Rows rows = p_.lhs.block ? rowsPacked(row) : p_.shiftsRows ? neighbours(row) : rowsInPlace(places);
-    return innerLoop(rows, columnsAt(panel, place), row, std::move(carried));
+    return innerLoop(rows, columnsAt(panel, place), panel, row, std::move(carried));
   });
   for (int64_t sets = p_.sets; sets > 1; sets /= 2)
     for (int64_t s = 0; s < count * sets / 2; ++s)

@@ -107,7 +107,8 @@ DLC_EXPORT const char *productSchedule(void *product) { return static_cast<Produ
 DLC_EXPORT double productCompileMs(void *product) { return static_cast<Product *>(product)->compileMs; }
 DLC_EXPORT void productFree(void *product) { delete static_cast<Product *>(product); }
 
-DLC_EXPORT void productRun(void *product, const float *a, const float *b, float *c) {
+/// Runs the whole range, in so many pieces.
+DLC_EXPORT void productRun(void *product, const float *a, const float *b, float *c, int64_t pieces) {
   auto &p = *static_cast<Product *>(product);
   int64_t fault = 0;
   const void *bufs[] = {a, p.panels ? p.panels.get() : b, c, &fault};
@@ -122,9 +123,11 @@ DLC_EXPORT void productRun(void *product, const float *a, const float *b, float 
   ints[count++] = p.n;
   if (p.kernel.info.numInts > count)
     ints[count++] = p.m;
-  ints[count++] = 0;
-  ints[count++] = p.m * p.n;
-  p.kernel.fn(const_cast<void *const *>(bufs), ints);
+  for (int64_t i = 0; i < pieces; ++i) {
+    ints[count] = p.m * p.n * i / pieces;
+    ints[count + 1] = p.m * p.n * (i + 1) / pieces;
+    p.kernel.fn(const_cast<void *const *>(bufs), ints);
+  }
 }
 
 /// Seconds of the fastest of `rounds` series of calls; side: 0 generated, 1 kernels/lib, 2 kernels/lib prepacked, 3
@@ -144,7 +147,7 @@ DLC_EXPORT double productTime(void *product, int side, const float *a, const flo
     if (r == 0)
       start = dlc::bench::now();
     if (side == 0)
-      productRun(product, a, b, c);
+      productRun(product, a, b, c, 1);
     else if (side < 3)
       gemm(g);
     else

@@ -92,7 +92,7 @@ def load(path):
     lib.productSchedule.argtypes = [ctypes.c_void_p]
     lib.productCompileMs.restype = ctypes.c_double
     lib.productCompileMs.argtypes = [ctypes.c_void_p]
-    lib.productRun.argtypes = [ctypes.c_void_p] * 4
+    lib.productRun.argtypes = [ctypes.c_void_p] * 4 + [ctypes.c_int64]
     lib.productFree.argtypes = [ctypes.c_void_p]
     lib.productTime.restype = ctypes.c_double
     lib.productTime.argtypes = [ctypes.c_void_p, ctypes.c_int] + [ctypes.c_void_p] * 3 + [ctypes.c_int64]
@@ -120,7 +120,7 @@ class Bench:
         self.pointers = self.a.data_ptr(), self.b.data_ptr(), self.c.data_ptr()
 
     def check(self):
-        self.lib.productRun(self.product, *self.pointers)
+        self.lib.productRun(self.product, *self.pointers, 3)
         want = (self.left.double() @ self.right.double()).float()
         error = (self.c - want).abs().max().item() / max(1e-30, want.abs().max().item())
         assert error < 2e-5, f"wrong result, {error}"
