@@ -36,7 +36,7 @@ struct KernelInfo {
     int64_t flops = 0;
   };
   std::vector<Work> work;
-  /// Pieces of the range should be multiples of this (vectors of the main loop).
+  /// Pieces of the range should begin at multiples of this (a vector).
   int64_t rangeMultiple = 1;
   /// Estimated time of one point on one core.
   double nsPerPoint = 0;

@@ -73,12 +73,8 @@ KernelInfo describeKernel(const KernelPlan &plan) {
     info.parallelDims.push_back(sizeOf(func, dim));
   for (unsigned dim = 0; dim < func.getNumDims(); ++dim)
     info.domainDims.push_back(sizeOf(func, dim));
-  if (!plan.par.empty() && static_cast<int>(plan.par.back()) == plan.vecDim) {
-    unsigned copies = 1;
-    for (unsigned c : plan.copiesOf)
-      copies = std::max(copies, c);
-    info.rangeMultiple = static_cast<int64_t>(plan.width) * copies;
-  }
+  if (plan.par.size() == 1 && static_cast<int>(plan.par.back()) == plan.vecDim)
+    info.rangeMultiple = std::max<int64_t>(1, plan.width);
   info.nsPerPoint = estimateNs(plan);
   if (plan.contract)
     describeContract(plan, info);

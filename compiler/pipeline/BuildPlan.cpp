@@ -305,7 +305,7 @@ private:
       info.flops += productOf(w.dims, values) * Dim(w.flops);
     int64_t perPoint = std::max<int64_t>(1, static_cast<int64_t>(kernel.info.nsPerPoint * 16));
     b_.addKernel(kernel.fn, Span<const uint32_t>(buffers), Span<const PlanInt>(ints), extent, points * Dim(perPoint),
-                 std::move(info));
+                 std::move(info), kernel.info.rangeMultiple);
     if (launched_.insert(name).second) {
       ++stats_.distinctKernels;
       code_.push_back(kernel.code);

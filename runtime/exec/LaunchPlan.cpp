@@ -117,7 +117,8 @@ std::shared_ptr<const LaunchPlan::Shape> LaunchPlan::makeShape(Ints symbols) con
   for (const Range &r : ranges_) {
     int64_t extent = evaluate(r.extent, symbols), cost = evaluate(r.cost, symbols);
     int64_t tasks = std::max<int64_t>(1, cost / kTaskCost);
-    s->splits.push_back({extent, std::max<int64_t>(1, (extent + tasks - 1) / tasks)});
+    int64_t units = (extent + r.multiple - 1) / r.multiple;
+    s->splits.push_back({extent, units, r.multiple, std::max<int64_t>(1, (units + tasks - 1) / tasks)});
   }
   std::vector<ArenaInterval> intervals;
   for (auto &[buffer, interval] : temps_) {
@@ -308,17 +309,17 @@ void LaunchPlan::runKernel(const PlanStep &s, Context &c) const {
   Shape::Split split = c.shape->splits[s.extra];
   if (split.extent <= 0)
     return;
-  if (parallelShares(split.extent, split.grain) <= 1) {
+  if (parallelShares(split.units, split.grain) <= 1) {
     ints[s.numInts] = 0;
     ints[s.numInts + 1] = split.extent;
     fn(pointers, ints);
     return;
   }
-  parallelFor(split.extent, split.grain, [&](int64_t begin, int64_t end) {
+  parallelFor(split.units, split.grain, [&](int64_t begin, int64_t end) {
     int64_t local[256];
     std::memcpy(local, ints, s.numInts * sizeof(int64_t));
-    local[s.numInts] = begin;
-    local[s.numInts + 1] = end;
+    local[s.numInts] = begin * split.unit;
+    local[s.numInts + 1] = std::min(split.extent, end * split.unit);
     fn(pointers, local);
   });
 }

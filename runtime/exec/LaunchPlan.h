@@ -115,6 +115,7 @@ private:
   };
   struct Range {
     Dim extent, cost; ///< points of the parallel range; sixteenths of a nanosecond of the whole step
+    int64_t multiple; ///< pieces of the range begin at multiples of this
   };
   struct NumberPatch {
     uint32_t at;
@@ -179,9 +180,10 @@ public:
   uint32_t addView(uint32_t of, Dims sizes, Dims strides, Dim offset);
   const PlanBuffer &buffer(uint32_t id) const;
 
-  /// `extent`: points of the parallel range; `cost`: estimated sixteenths of a nanosecond of the whole step.
+  /// `extent`: points of the parallel range; `cost`: estimated sixteenths of a nanosecond of the whole step;
+  /// `multiple`: of points, where pieces of the range should begin.
   void addKernel(CompiledKernel fn, Span<const uint32_t> buffers, Span<const PlanInt> ints, Dim extent, Dim cost,
-                 StepInfo info);
+                 StepInfo info, int64_t multiple = 1);
   void addCall(std::unique_ptr<PlanCall> call, Span<const uint32_t> buffers, Span<const PlanInt> ints, StepInfo info);
   void addCopy(uint32_t to, uint32_t from, StepInfo info);
   void addFill(uint32_t to, const Number &value, StepInfo info);

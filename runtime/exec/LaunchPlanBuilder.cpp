@@ -95,7 +95,7 @@ void LaunchPlanBuilder::pushStep(StepKind kind, const void *fn, uint32_t slot0, 
 static bool isBoundPerCall(const PlanBuffer &b) { return b.kind == BufferKind::Input || b.kind == BufferKind::Output; }
 
 void LaunchPlanBuilder::addKernel(CompiledKernel fn, Span<const uint32_t> buffers, Span<const PlanInt> ints, Dim extent,
-                                  Dim cost, StepInfo info) {
+                                  Dim cost, StepInfo info, int64_t multiple) {
   LaunchPlan &p = *plan_;
   uint32_t slot0 = static_cast<uint32_t>(p.slots_.size());
   for (uint32_t b : buffers) {
@@ -107,7 +107,7 @@ void LaunchPlanBuilder::addKernel(CompiledKernel fn, Span<const uint32_t> buffer
   info.stepClass = StepClass::Kernel;
   pushStep(StepKind::Kernel, reinterpret_cast<const void *>(fn), slot0, buffers.size() + 1, ints, std::move(info));
   p.steps_.back().extra = static_cast<uint32_t>(p.ranges_.size());
-  p.ranges_.push_back({extent, cost});
+  p.ranges_.push_back({extent, cost, multiple});
   p.ints_.resize(p.ints_.size() + 2); // the parallel range
 }
 

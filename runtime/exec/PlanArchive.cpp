@@ -70,6 +70,7 @@ template <class A> void PlanArchive::tables(A &a, LaunchPlan &p) {
   a.list(p.ranges_, [&](LaunchPlan::Range &r) {
     a.dim(r.extent);
     a.dim(r.cost);
+    a.pod(r.multiple);
   });
   a.list(p.temps_, [&](std::pair<uint32_t, ArenaInterval> &t) {
     a.pod(t.first);

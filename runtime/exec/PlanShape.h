@@ -15,7 +15,7 @@ struct LaunchPlan::Shape {
     int64_t offset;
   };
   struct Split {
-    int64_t extent, grain;
+    int64_t extent, units, unit, grain; ///< `unit` points are handed out together, `grain` units at least
   };
   std::vector<int64_t> symbols;
   std::vector<Layout> layouts;       // of each buffer

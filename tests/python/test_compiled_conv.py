@@ -222,3 +222,38 @@ def test_gradients_are_eagers(stride, padding, dilation):
         scale = np.abs(want.numpy()).max()
         np.testing.assert_allclose(got.numpy() / scale, want.numpy() / scale, rtol=1e-3, atol=1e-5)
         assert got.stride() == want.stride()
+
+
+def test_sizes_that_vary():
+    conv, norm = nn.Conv2d(3, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16).eval()
+    v = random(24, 16, 3, 3, seed=2)
+
+    @dlc.compile
+    def f(x):
+        y = F.max_pool2d(F.relu(norm(conv(x))), 3, 2, 1)
+        return F.adaptive_avg_pool2d(F.relu(F.conv2d(y, v, padding=1) * 2), (1, 1))
+
+    with dlc.no_grad():
+        for batch, height, width in ((4, 64, 48), (5, 64, 48), (3, 70, 51), (2, 33, 90), (7, 65, 64)):
+            x = random(batch, 3, height, width)
+            want = F.max_pool2d(F.relu(norm(conv(x))), 3, 2, 1)
+            want = F.adaptive_avg_pool2d(F.relu(F.conv2d(want, v, padding=1) * 2), (1, 1))
+            np.testing.assert_allclose(f(x).numpy(), want.numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_any_number_of_threads_gives_the_same_bits(threads):
+    w, v = random(24, 3, 3, 3, seed=1), random(24, 24, 3, 3, seed=2)
+
+    def f(x):
+        return F.conv2d(F.relu(F.conv2d(x, w, padding=1)), v, stride=2)
+
+    x, before = random(2, 3, 40, 41), dlc.get_num_threads()
+    try:
+        with dlc.no_grad():
+            dlc.set_num_threads(1)
+            want = dlc.compile(f)(x)
+            dlc.set_num_threads(threads)
+            assert dlc.equal(dlc.compile(f)(x), want)
+    finally:
+        dlc.set_num_threads(before)
