@@ -63,7 +63,13 @@ double ContractScheduler::cyclesOf(int64_t rows, int64_t vectors) {
   int64_t m = m_ < 0 ? kUsual : m_, n = n_ < 0 ? kUsual : n_;
   double products = rows * vectors / 2.0, loads = (rows + vectors) / 2.0, latency = rows * vectors < 8 ? 2.0 : 0.0;
   double cycles = std::max({products, loads * 1.05, latency}) + 0.15 + 0.15 * vectors;
-  int64_t tiles = ((m + rows - 1) / rows) * ((n + vectors * width_ - 1) / (vectors * width_));
+  double tiles = static_cast<double>((m + rows - 1) / rows);
+  if (m_ < 0) { // usual sizes: few divide by an odd number of rows
+    tiles = 0;
+    for (int64_t usual : {8, 24, 64, 100, 128, 256, 512})
+      tiles += static_cast<double>((usual + rows - 1) / rows) * kUsual / static_cast<double>(usual * 7);
+  }
+  tiles *= static_cast<double>((n + vectors * width_ - 1) / (vectors * width_));
   // Few rows wait for memory, so that columns past the end cost as much as others.
   if (m <= 4)
     cycles = std::max(cycles, static_cast<double>(vectors * width_ * bytes_) / 10) + 0.02 * cycles;
@@ -72,7 +78,7 @@ double ContractScheduler::cyclesOf(int64_t rows, int64_t vectors) {
   // With several dims of rows, or padding, each row has an address of its own for each step of the outer k.
   if (roles_.m.size() > 1 && !roles_.kOuter.empty())
     around += 4.0 * rows / (innerK_ < 0 ? 64 : std::max<int64_t>(innerK_, 1));
-  return (cycles + around) * static_cast<double>(tiles);
+  return (cycles + around) * tiles;
 }
 
 void ContractScheduler::chooseTile() {
