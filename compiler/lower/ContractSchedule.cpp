@@ -29,6 +29,7 @@ private:
   ScheduleAttr given_;
   int64_t width_, registers_, bytes_;
   int64_t m_, n_, k_, innerK_; ///< -1 if unknown
+  int64_t pieces_ = 0;         ///< reads and writes of matrices beside the operands
   int64_t rows_ = 1, vectors_ = 1;
   bool packLhs_ = false, packRhs_ = false;
   int64_t blockM_ = 0, blockN_ = 0, blockK_ = 0;
@@ -55,6 +56,10 @@ ContractScheduler::ContractScheduler(FuncOp func, ContractRoles &roles, unsigned
   k.push_back(roles.kInner);
   k_ = staticProduct(func, k);
   innerK_ = staticProduct(func, {roles.kInner});
+  for (auto write : func.getOps<WriteOp>()) {
+    ++pieces_;
+    forEachRead(write.getValue(), [&](ReadOp read) { pieces_ += read.getMap().getNumResults() > 1; });
+  }
 }
 
 // Cycles of all tiles for one k: two products or two loads of a vector each; a load of a row's element is one too, and
@@ -75,6 +80,8 @@ double ContractScheduler::cyclesOf(int64_t rows, int64_t vectors) {
     cycles = std::max(cycles, static_cast<double>(vectors * width_ * bytes_) / 10) + 0.02 * cycles;
   double k = k_ < 0 ? kUsual : std::max<int64_t>(k_, 1);
   double around = (20.0 + 2.0 * rows + static_cast<double>(rows * vectors)) / k; // of a tile, beside the sum
+  // What the epilogue reads and writes lies in short pieces, one for each row of the tile.
+  around += 8.0 * rows * std::max<int64_t>(pieces_ - 1, 0) / k;
   // With several dims of rows, or padding, each row has an address of its own for each step of the outer k.
   if (roles_.m.size() > 1 && !roles_.kOuter.empty())
     around += 4.0 * rows / (innerK_ < 0 ? 64 : std::max<int64_t>(innerK_, 1));

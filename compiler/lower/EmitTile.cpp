@@ -460,7 +460,8 @@ void ContractEmitter::emitEpilogue(Value panel, Value row, Value sums) {
       emitLanes(add(n0, column), 1, lanesOfPanel(panel, column), [&] {
         Value inside = compare(arith::CmpIPredicate::sge, sub(left, column), number(p_.width));
         Value own = compare(arith::CmpIPredicate::sge, add(n0, column), first);
-        if (cost >= kLong)
+        // A mask costs nothing in 512-bit code.
+        if (cost >= kLong && p_.width * sumType().getIntOrFloatBitWidth() < 512)
           e_.lanes_.full = b_.create<arith::AndIOp>(loc_, inside, own);
         emitEpilogueRows(row, rows, at(sums, sumType(), column), 1);
       });

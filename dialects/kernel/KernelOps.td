@@ -113,10 +113,14 @@ def Kernel_Schedule : AttrDef<Kernel_Dialect, "Schedule"> {
     - `place = {s1 = out | recompute}`: the value of the n-th stage (`s0` is the first), when loops after the one that
       computes it need it: kept in an output's memory if one fits, or computed again.
     - `micro = {m = 14, n = 32, k = 4}`: of a contraction: rows and columns of the tile of sums kept in registers (n is a
-      multiple of the vector width), and how far the loop over k is unrolled.
-    - `block = {m = 72, n = 512, k = 1536}`: its cache blocks; 0 is the whole dim.
+      multiple of the vector width; that of the panels if rhs comes packed), and how far the loop over k is unrolled.
+    - `block = {m = 72, n = 512, k = 1536}`: rows that a task takes; columns that share a packed block of rows; points of
+      the innermost k dim in a slice, between which the sums lie in memory. 0 is the whole dim; m and k must not be 0
+      where memory depends on them and the size is no constant.
     - `pack = {lhs = none | block, rhs = none | block}`: whether an operand is copied, block by block, into the order in
-      which the tile reads it. An operand that comes packed (see above) is read where it is.
+      which the tile reads it. An operand that comes packed (see above) is read where it is. `none` needs an operand
+      that is a plain read (of lhs perhaps padded by 0, of rhs perhaps widened from a shorter float); rhs contiguous in
+      its columns, whose number is a constant and at least micro.n.
     - `gpu = {threads = 256, ...}`: for the CUDA emitter. `tile`, `reduce`, `split`, `fission`, `acc`, `lib`, `algo`: reserved.
   }];
   let parameters = (ins "::mlir::DictionaryAttr":$fields);
