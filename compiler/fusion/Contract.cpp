@@ -35,13 +35,15 @@ namespace {
 bool isStateView(func::FuncOp func, Value v, Layouts &layouts) { return isState(func, layouts.of(v).root); }
 
 /// Whether generated code is expected to beat the library. With a packed operand: not where most of a vector of columns
-/// is padding and that is paid for many rows. Else: where the operands are worth packing, and lhs lies by rows.
+/// is padding and that is paid for many rows. Else: where the operands are worth packing, and
+/// sums are long if lhs lies by columns.
 bool isWorthGenerating(func::FuncOp func, const Node &n, Layouts &layouts, unsigned vectorBits) {
   Dims sizes = layouts.symbols().sizes(n.result());
   if (sizes.size() != 2)
     return false;
+  const Layout &lhs = layouts.of(n.uses[0].value);
   if (!isStateView(func, n.uses[1].value, layouts))
-    return isLargeProduct(sizes) && layouts.of(n.uses[0].value).strides[1].same(Dim(1));
+    return isLargeProduct(sizes) && (lhs.strides[1].same(Dim(1)) || lhs.sizes[1].value() >= 128);
   int64_t width = static_cast<int64_t>(vectorBits) / 8 / static_cast<int64_t>(itemSize(dtypeOf(n.result())));
   return sizes[1].value() * 2 >= width * 3 || sizes[0].value() <= 4;
 }
