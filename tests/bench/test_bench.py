@@ -135,6 +135,25 @@ def test_a_shared_machine_is_refused_with_the_reason(change, says, monkeypatch):
     assert report["forced"] and says in report["quiet"][0]["reasons"][0]
 
 
+def test_a_disturbed_row_is_timed_again_while_there_is_patience(monkeypatch):
+    calls = {"n": 0}
+
+    class Counting:
+        def call(self):
+            calls["n"] += 1
+
+    states = iter([["busy"], [], ["busy"], [], []])  # waits, times, was disturbed, times again
+    monkeypatch.setattr(measure, "disturbance", lambda threads: next(states))
+    found, disturbed = measure.times({"a": {"x": Counting()}}, 1, 0.0, 1, patience=60)
+    assert set(found["a"]) == {"x"} and disturbed == {} and next(states, None) is None
+    once = calls["n"] // 2
+    monkeypatch.setattr(measure, "disturbance", lambda threads: ["busy"])
+    found, disturbed = measure.times({"a": {"x": Counting()}}, 1, 0.0, 1)
+    assert disturbed == {"a": ["busy"]} and calls["n"] == 3 * once
+    with pytest.raises(SystemExit, match="a: busy"):
+        bench.refuse({}, ["a: busy"], False)
+
+
 def test_the_machine_is_measured():
     found = machine.sample(1, 0.05)
     assert found["cores"] >= 1 and found["spread"] >= 0 and found["scaling"] is None

@@ -46,6 +46,10 @@ def must_be_quiet(threads, force, with_load, report):
     found = machine.sample(threads, with_load=with_load)
     reasons = machine.verdict(found)
     report.setdefault("quiet", []).append({**found, "reasons": reasons})
+    refuse(report, reasons, force)
+
+
+def refuse(report, reasons, force):
     if not reasons:
         return
     report["forced"] = True
@@ -81,6 +85,9 @@ def parse(arguments=None):
     parser.add_argument("--without", action="append", default=[], choices=candidates.NAMES)
     parser.add_argument("--growth-peers", action="append", choices=candidates.PEERS, help="peers of the growth tables")
     parser.add_argument("--repeats", type=int, default=1, help="processes for each cold start")
+    parser.add_argument(
+        "--patience", type=float, default=60, help="seconds to wait for quiet moments, all models together"
+    )
     parser.add_argument("--force", action="store_true", help="report although the machine is not quiet, and say so")
     parser.add_argument("--profile", action="store_true", help="only the steps of the models compiled by dlc")
     parser.add_argument("--json", type=Path, default=ROOT / "demo-out" / "bench.json")
@@ -127,8 +134,8 @@ def run(args, wanted, parts, names):
     report["machine"] = machine.measure(threads)
     show(report, f"{report['about']}\n{machine.describe(report['machine'])}")
     if "times" in parts:
-        report["times"] = measure.times(running, args.rounds, args.seconds)
-        must_be_quiet(threads, args.force, False, report)
+        report["times"], report["disturbed"] = measure.times(running, args.rounds, args.seconds, threads, args.patience)
+        refuse(report, [f"{m}: {r}" for m, reasons in report["disturbed"].items() for r in reasons], args.force)
         show(report, tables.times_table(report["times"], names))
         running.clear()
     if "kernels" in parts:

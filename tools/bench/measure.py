@@ -37,13 +37,33 @@ def prepare(model, names, threads, sizes=None):
     return running
 
 
-def times(running, rounds, seconds):
-    """{model: {candidate: times of `interleave`}} of what `prepare` made of each model."""
-    found = {}
+def times(running, rounds, seconds, threads, patience=0.0):
+    """({model: {candidate: times of `interleave`}}, {model: reasons}) of what `prepare` made of each model.
+
+    A row counts when the machine was quiet before and after it. Until `patience` seconds have passed it waits for that
+    and times a disturbed row again; then the row stands with the reasons.
+    """
+    found, disturbed = {}, {}
+    end = time.perf_counter() + patience
     for model, runners in running.items():
-        found[model] = interleave({name: r.call for name, r in runners.items()}, rounds, seconds)
-        say(f"{model}: timed")
-    return found
+        calls = {name: r.call for name, r in runners.items()}
+        while True:
+            reasons = disturbance(threads)
+            if reasons and time.perf_counter() < end:
+                continue
+            found[model] = interleave(calls, rounds, seconds)
+            reasons = reasons or disturbance(threads)
+            if not reasons or time.perf_counter() >= end:
+                break
+        if reasons:
+            disturbed[model] = reasons
+        say(f"{model}: timed" + (f", but {reasons[0]}" if reasons else ""))
+    return found, disturbed
+
+
+def disturbance(threads):
+    """Why the next 0.3 seconds are not those of a quiet machine."""
+    return machine.verdict(machine.sample(threads, 0.3, with_load=False))
 
 
 def wait_for_quiet():
