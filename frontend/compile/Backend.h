@@ -1,6 +1,7 @@
 // What the cache needs of a compiler: turn a graph into something that runs. The compiler registers itself here, so
 // that recording and caching work (in the interpreter) without it.
 #pragma once
+#include "runtime/exec/PlanSteps.h"
 #include "runtime/graph/Graph.h"
 #include <memory>
 #include <string>
@@ -21,6 +22,8 @@ public:
   virtual ~CompiledGraph() = default;
   /// As interpret(): one tensor per output, write-backs performed. Throws before anything was written.
   virtual void run(Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outs) = 0;
+  /// Runs it once for each row of places (see LaunchPlan::runSteps). False: it can't, and nothing was done.
+  virtual bool runSteps(const PlanSteps &, Span<const Number>, Ints) { return false; }
   virtual GraphStats stats() const { return {}; }
   /// The plan, one step a line: kind, ops, bytes.
   virtual std::string describe() const { return {}; }

@@ -79,6 +79,8 @@ private:
   std::vector<Ready> prepareSteps(struct RolledPart &part);
   /// True if compiled code, or the kernels of a piece too small for it, did it.
   bool run(const Ready &ready, Span<const Tensor> inputs, Span<const Number> numbers, std::vector<Tensor> &outs);
+  /// All steps of a part in a row; false if they must run one by one.
+  bool runLoop(const Ready &ready, const PlanSteps &steps, Span<const Number> numbers);
   bool tryRolled(trace::Piece &piece, std::vector<Tensor> &outs);
   bool runRolled(std::shared_ptr<struct RolledGraph> rolled, trace::Piece &piece, std::vector<Tensor> &outs);
   void recordRolled(trace::Piece &piece, std::shared_ptr<const RolledGraph> rolled,

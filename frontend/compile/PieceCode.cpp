@@ -121,7 +121,10 @@ public:
           const std::vector<CompiledFunction::Ready> &r = ready_[part];
           hit &= owner_->run(r[r.size() > 1 ? step : 0], in, n, stepOuts);
         },
-        outs);
+        outs,
+        [&](size_t part, const PlanSteps &steps, Span<const Number> n) {
+          return ready_[part].size() == 1 && owner_->runLoop(ready_[part][0], steps, n);
+        });
     if (hit)
       countHit();
   }

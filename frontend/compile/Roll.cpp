@@ -65,6 +65,7 @@ public:
       build(c);
     writeInLastPart();
     findLastUses();
+    out_.placeLoops();
     return std::move(out_);
   }
 

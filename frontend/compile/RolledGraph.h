@@ -2,6 +2,7 @@
 // with the wiring that says which values a step of a part reads and makes. Free of any compiler.
 #pragma once
 #include "frontend/trace/Recorder.h"
+#include "runtime/exec/PlanSteps.h"
 #include <functional>
 #include <vector>
 
@@ -13,6 +14,22 @@ struct RolledView {
   int32_t value, base, source = -1;
   Sizes sizes, strides;
   int64_t offset = 0; ///< in elements from the first element of `base`
+};
+
+/// Memory that the steps of a loop write one result to, each to a slot of its own. A result that is needed for less than
+/// `slots` more steps lies in a ring.
+struct RolledBuffer {
+  size_t slots = 0;
+  int64_t elements = 0; ///< of a slot
+  DType dtype = DType::F32;
+  Sizes sizes, strides; ///< of a slot
+  size_t values = 0;    ///< that lie here, of the whole program
+};
+
+/// Where a value lies: in another value, or in a buffer. Known before anything runs.
+struct RolledPlace {
+  int32_t root = -1; ///< value, or numValues + buffer
+  int64_t offset = 0; ///< in elements from the root's first element
 };
 
 /// One part. Its graph is that of one step; the tables have one row a step and hold values of the whole program.
@@ -28,6 +45,9 @@ struct RolledPart {
   std::vector<int32_t> numbers;   ///< steps x number operands of the graph: number operands of the whole program
   std::vector<int32_t> scattered; ///< steps x numScattered: views with a source, made after each step
   size_t numScattered = 0;
+  /// steps x (inputs, outputs), if steps differ in nothing but these and can run without looking between them. Of a
+  /// list of values at equal distances in one root: its inputs.
+  std::vector<RolledPlace> places;
   std::vector<int64_t> dims; ///< steps x Dim arguments of the graph's nodes in order; empty if they don't vary
   size_t numInputs() const { return piece.graph.inputs.size(); }
   size_t numOutputs() const { return piece.graph.outputs.size(); }
@@ -37,6 +57,9 @@ struct RolledPart {
 /// Runs a step of a part on these operands.
 using RolledStepRunner = std::function<void(size_t part, size_t step, Span<const Tensor> in, Span<const Number> numbers,
                                             std::vector<Tensor> &outs)>;
+
+/// Runs all steps of a part in a row. False if it can't: then nothing was done.
+using RolledLoopRunner = std::function<bool(size_t part, const PlanSteps &steps, Span<const Number> numbers)>;
 
 struct RolledGraph {
   size_t numValues = 0;
@@ -52,9 +75,14 @@ struct RolledGraph {
   std::vector<uint32_t> deadAt;
 
   size_t numLoops() const;
+  std::vector<RolledBuffer> buffers;
+  std::vector<RolledPlace> slotOf; ///< per value: its place in a buffer, or none
+
+  /// Finds the places of what loops read and write. Last step of making a rolled graph.
+  void placeLoops();
   /// As interpret(): one tensor per output, write-backs last. A step that throws leaves all inputs as they were.
   void run(Span<const Tensor> inputs, Span<const Number> numbers, const RolledStepRunner &runStep,
-           std::vector<Tensor> &outs) const;
+           std::vector<Tensor> &outs, const RolledLoopRunner &runLoop = nullptr) const;
   /// "3 ops, 1000 steps of 18 ops, 12 ops".
   std::string describe() const;
 };

@@ -2,6 +2,7 @@
 #include "frontend/compile/Cache.h"
 #include "frontend/compile/PieceCode.h"
 #include "frontend/compile/Roll.h"
+#include "runtime/core/Knobs.h"
 #include <algorithm>
 
 namespace dlc {
@@ -47,6 +48,19 @@ std::vector<CompiledFunction::Ready> CompiledFunction::prepareSteps(RolledPart &
   return out;
 }
 
+/// What fails in it is left to the steps one by one: they find it again, and say what eager code says.
+bool CompiledFunction::runLoop(const Ready &r, const PlanSteps &steps, Span<const Number> numbers) {
+  if (!r.entry || !r.entry->compiled || !knobs().fault.empty())
+    return false;
+  try {
+    return r.entry->compiled->runSteps(steps, numbers, r.symbols);
+  } catch (const Error &e) {
+    if (e.kind() == ErrorKind::Memory)
+      throw;
+    return false;
+  }
+}
+
 /// Parts that repeat are looked up once and run as often as they have steps. The parts count as one compilation. False
 /// if some part can't be compiled for all of its steps.
 bool CompiledFunction::runRolled(std::shared_ptr<RolledGraph> graph, trace::Piece &piece, std::vector<Tensor> &outs) {
@@ -74,7 +88,10 @@ bool CompiledFunction::runRolled(std::shared_ptr<RolledGraph> graph, trace::Piec
         const std::vector<Ready> &r = ready[part];
         hit &= run(r[r.size() > 1 ? step : 0], in, numbers, stepOuts);
       },
-      outs);
+      outs,
+      [&](size_t part, const PlanSteps &steps, Span<const Number> numbers) {
+        return ready[part].size() == 1 && runLoop(ready[part][0], steps, numbers);
+      });
   if (hit)
     countHit();
   return true;

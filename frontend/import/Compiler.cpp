@@ -19,6 +19,12 @@ public:
   void run(Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outs) override {
     executable_->run(inputs, numbers, symbols, outs);
   }
+  bool runSteps(const PlanSteps &steps, Span<const Number> numbers, Ints symbols) override {
+    if (!executable_->plan().isPure())
+      return false;
+    executable_->plan().runSteps(steps, numbers, symbols);
+    return true;
+  }
   GraphStats stats() const override {
     const compiler::ExecutableStats &s = executable_->stats();
     return {s.kernels, s.libraryCalls, s.otherSteps, s.llvmCompilations, s.cacheHits, s.compileSeconds, s.arenaBytes};

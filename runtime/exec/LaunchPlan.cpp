@@ -232,12 +232,10 @@ void LaunchPlan::checkInput(size_t k, const Tensor &t, const Shape &shape) const
             listStr(l.sizes), " with strides ", listStr(l.strides));
 }
 
-void LaunchPlan::bind(Context &c, Span<const Tensor> inputs, Span<const Number> numbers,
-                      std::vector<Tensor> &outputs) const {
-  const Shape &shape = *c.shape;
+void LaunchPlan::bindInputs(Context &c, Span<const Tensor> inputs) const {
   DLC_CHECK(inputs.size() == inputs_.size(), "compiled graph: ", inputs.size(), " inputs for ", inputs_.size());
   for (size_t k = 0; k < inputs_.size(); ++k) {
-    checkInput(k, inputs[k], shape);
+    checkInput(k, inputs[k], *c.shape);
     c.roots[inputs_[k]] = inputs[k];
     c.bases[inputs_[k]] = inputs[k].dataAs<char>();
   }
@@ -248,16 +246,17 @@ void LaunchPlan::bind(Context &c, Span<const Tensor> inputs, Span<const Number> 
       c.bases[buffer] = c.roots[buffer].dataAs<char>();
     }
   }
-  outputs.clear();
-  outputs.reserve(outputs_.size());
-  for (const Output &o : outputs_) {
-    const Shape::Layout &l = shape.layouts[o.buffer];
-    outputs.push_back(o.donatedInput >= 0
-                          ? inputs[o.donatedInput]
-                          : Tensor::emptyStrided(Ints(l.sizes), Ints(l.strides), buffers_[o.buffer].dtype));
-    c.roots[o.buffer] = outputs.back();
-    c.bases[o.buffer] = outputs.back().dataAs<char>();
-  }
+}
+
+void LaunchPlan::bindOutput(Context &c, size_t k, const Tensor &t) const {
+  uint32_t buffer = outputs_[k].buffer;
+  c.roots[buffer] = t;
+  c.bases[buffer] = t.dataAs<char>();
+}
+
+/// The pointers of kernels and the tensors of calls that differ in each run.
+void LaunchPlan::bindSlots(Context &c) const {
+  const Shape &shape = *c.shape;
   for (uint32_t s : ioSlots_) {
     const PlanBuffer &b = buffers_[slots_[s]];
     char *base = c.bases[b.root];
@@ -273,6 +272,9 @@ void LaunchPlan::bind(Context &c, Span<const Tensor> inputs, Span<const Number> 
     c.tensors[t].impl()->storage = root.storageRef();
     c.tensors[t].impl()->offset = root.offset() + shape.layouts[tensorSlots_[t]].offset;
   }
+}
+
+void LaunchPlan::bindNumbers(Context &c, Span<const Number> numbers) const {
   for (const NumberPatch &p : numberPatches_) {
     DLC_CHECK(static_cast<size_t>(p.number) < numbers.size(), "compiled graph: number operand ", p.number,
               " is missing");
@@ -280,6 +282,23 @@ void LaunchPlan::bind(Context &c, Span<const Tensor> inputs, Span<const Number> 
     c.ints[p.at] = p.category == Category::Float ? Number(n.toDouble()).rawBits() : n.toInt();
   }
   c.error = 0;
+}
+
+void LaunchPlan::bind(Context &c, Span<const Tensor> inputs, Span<const Number> numbers,
+                      std::vector<Tensor> &outputs) const {
+  bindInputs(c, inputs);
+  outputs.clear();
+  outputs.reserve(outputs_.size());
+  for (size_t k = 0; k < outputs_.size(); ++k) {
+    const Output &o = outputs_[k];
+    const Shape::Layout &l = c.shape->layouts[o.buffer];
+    outputs.push_back(o.donatedInput >= 0
+                          ? inputs[o.donatedInput]
+                          : Tensor::emptyStrided(Ints(l.sizes), Ints(l.strides), buffers_[o.buffer].dtype));
+    bindOutput(c, k, outputs.back());
+  }
+  bindSlots(c);
+  bindNumbers(c, numbers);
 }
 
 void LaunchPlan::run(Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outputs,

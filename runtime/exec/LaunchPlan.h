@@ -5,6 +5,7 @@
 #include "runtime/core/Tensor.h"
 #include "runtime/exec/DerivedValues.h"
 #include "runtime/exec/MemoryPlan.h"
+#include "runtime/exec/PlanSteps.h"
 #include <memory>
 #include <string>
 #include <vector>
@@ -88,6 +89,11 @@ public:
   /// With `seconds`, the time of the steps of infos()[i] is added to (*seconds)[i].
   void run(Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outputs,
            std::vector<double> *seconds = nullptr) const;
+  /// Runs the plan once for each row of `places`, one after the other: nothing is looked up or allocated between them.
+  /// Throws as run() does, in the step that fails. Not for plans that write to donated inputs.
+  void runSteps(const PlanSteps &steps, Span<const Number> numbers, Ints symbols) const;
+  /// No output is written to the memory of an input.
+  bool isPure() const;
 
   size_t numInputs() const { return inputs_.size(); }
   size_t numOutputs() const { return outputs_.size(); }
@@ -109,6 +115,7 @@ private:
   friend class PlanArchive;
   struct Shape;
   struct Context;
+  struct Moving;
   struct Output {
     uint32_t buffer;
     int32_t donatedInput;
@@ -131,6 +138,12 @@ private:
   std::unique_ptr<Context> makeContext(std::shared_ptr<const Shape> shape) const;
   void checkInput(size_t k, const Tensor &t, const Shape &shape) const;
   void bind(Context &c, Span<const Tensor> inputs, Span<const Number> numbers, std::vector<Tensor> &outputs) const;
+  void bindInputs(Context &c, Span<const Tensor> inputs) const;
+  void bindOutput(Context &c, size_t k, const Tensor &t) const;
+  void bindNumbers(Context &c, Span<const Number> numbers) const;
+  void bindSlots(Context &c) const;
+  void findMoving(const Context &c, Span<const uint32_t> slots, Span<const uint32_t> buffers,
+                  Span<const uint8_t> moves, std::vector<Moving> &out) const;
   void execute(Context &c) const;
   void executeMeasured(Context &c, class StepTuner &tuner) const;
   void executeTimed(Context &c, std::vector<double> &seconds) const;
