@@ -9,6 +9,7 @@ def Dlc_MmOp : Contraction<"mm"> {
   let summary = "The product of two matrices.";
   let params = (ins T:$self, T:$mat2);
   let out = 1;
+  let traitsDlc = ["RowWise"];
   let vjp = [Vjp<["self"], "mm(g, t(mat2))">, Vjp<["mat2"], "rightFactorGrad(self, mat2, g)">];
   let samples = [Sample<"S(3,4), S(4,5)", "self @ mat2">, Sample<"S(3,0), S(0,5)", "self @ mat2">];
 }
@@ -24,6 +25,7 @@ def Dlc_AddmmOp : Contraction<"addmm"> {
   let params = (ins T:$self, T:$mat1, T:$mat2, Num<"1">:$beta, Num<"1">:$alpha);
   let kwonly = "beta";
   let composite = 1;
+  let traitsDlc = ["RowWise"];
   let vjp = [Vjp<["self"], "sumToLike(scaled(g, beta), metaOf(self))">, Vjp<["mat1"], "scaled(mm(g, t(mat2)), alpha)">,
              Vjp<["mat2"], "scaled(rightFactorGrad(mat1, mat2, g), alpha)">];
   let samples = [Sample<"S(5), S(3,4), S(4,5)", "self + mat1 @ mat2">, Sample<"S(3,5), S(3,4), S(4,5), beta=2, alpha=3", "2 * self + 3 * (mat1 @ mat2)">];

@@ -200,7 +200,8 @@ class Dlc_Record<string mnemonicName> {
   bit hasKernel = 1;
   // The result's shape depends on data: the kernel allocates, capture breaks.
   bit dataDependent = 0;
-  // Commutative Associative Idempotent RowWise
+  // Commutative Associative Idempotent RowWise. RowWise: a row of the result follows from the same row of the operand;
+  // in a contraction of the last but one of the tensor operands (and of the addend before it).
   list<string> traitsDlc = [];
   list<Sample> samples = [];
   // Reason why there is no sample, e.g. that the gradient samples of another op cover it.

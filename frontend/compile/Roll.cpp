@@ -1,6 +1,7 @@
 // Cutting a recording at its loops. What stands between parts is done by the driver: views that only loops read, and
 // ops over lists of the steps' values (the `cat` of a stack), so that no part depends on the number of steps.
 #include "frontend/compile/Roll.h"
+#include "frontend/compile/Hoist.h"
 #include "runtime/op/Ops.h"
 #include <map>
 #include <unordered_map>
@@ -45,11 +46,13 @@ struct Place {
 
 class Roller {
 public:
-  Roller(const trace::Piece &piece, const Producers &producers, const std::vector<Run> &runs)
-      : piece_(piece), g_(piece.graph), from_(producers), runs_(runs), places_(g_.nodes.size()),
+  /// `graph`: the piece's, or what stands for it.
+  Roller(const trace::Piece &piece, const Graph &graph, const Producers &producers, const std::vector<Run> &runs)
+      : piece_(piece), g_(graph), from_(producers), runs_(runs), places_(g_.nodes.size()),
         runOf_(g_.nodes.size(), -1), used_(g_.values.size()), strides_(g_.values.size(), nullptr) {}
 
-  RolledGraph roll() {
+  /// `lists`: nodes over values of many steps, beside those that are found.
+  RolledGraph roll(const std::vector<size_t> &lists) {
     out_.numValues = g_.values.size();
     out_.inputs = g_.inputs;
     out_.outputs = g_.outputs;
@@ -57,6 +60,8 @@ public:
     for (size_t r = 0; r < runs_.size(); ++r)
       std::fill(runOf_.begin() + runs_[r].start, runOf_.begin() + runs_[r].end(), static_cast<int32_t>(r));
     findLists();
+    for (size_t n : lists)
+      isList_[n] = true;
     findViews();
     cut();
     findUses();
@@ -567,7 +572,9 @@ std::optional<RolledGraph> roll(const trace::Piece &piece, KnownBodies &known, b
   if (runs.empty() && piece.graph.nodes.size() <= kMaxPart)
     return std::nullopt;
   try {
-    return Roller(piece, producers, runs).roll();
+    if (std::optional<Hoisting> moved = hoistProducts(piece.graph, producers, runs))
+      return Roller(piece, moved->graph, Producers(moved->graph), moved->runs).roll(moved->lists);
+    return Roller(piece, piece.graph, producers, runs).roll({});
   } catch (const Error &) { // a view that the layout of a part's result does not allow
     return std::nullopt;
   }
