@@ -7,9 +7,9 @@
 namespace dlc {
 namespace {
 
-/// Fewer steps are not worth joining their rows, and so many rows a step make a good product alone.
-constexpr size_t kFewestSteps = 4;
+/// So many rows make a good product alone.
 constexpr int64_t kMostRows = 128;
+constexpr size_t kMostKnown = 64;
 /// Elements of all joined rows and of their product: memory that the loop did not need.
 constexpr int64_t kMostElements = int64_t(1) << 23;
 
@@ -32,7 +32,8 @@ struct Plan {
 
 class Hoister {
 public:
-  Hoister(const Graph &g, const Producers &from, const std::vector<Run> &runs) : g_(g), from_(from), runs_(runs) {}
+  Hoister(const Graph &g, const Producers &from, const std::vector<Run> &runs, KnownBodies &known)
+      : g_(g), from_(from), runs_(runs), known_(known) {}
 
   std::optional<Hoisting> run() {
     readers();
@@ -106,23 +107,36 @@ private:
   /// One dimension that the rows don't run along.
   bool isForAllRows(int32_t v) const { return g_.values[v].sizes.size() == 1; }
 
-  Plan planOf(const Run &r) const {
+  Plan planOf(const Run &r) {
     Plan p;
     p.moves.assign(r.period, Move::No);
     p.adder.assign(r.period, 0);
-    if (r.steps < kFewestSteps || r.pointwise)
+    auto known = known_.moves.find(r.hash);
+    if (r.pointwise || (r.steps == 1 && (known == known_.moves.end() || known->second.size() != r.period)))
       return p;
     for (size_t j = 0; j < r.period; ++j) {
-      const GraphNode &n = g_.nodes[r.start + j];
-      if (!isRowProduct(n))
+      if (!isRowProduct(g_.nodes[r.start + j]))
         continue;
-      p.moves[j] = moveOf(r, j, p);
-      p.any |= p.moves[j] != Move::No;
+      Move m = moveOf(r, j, p.adder[j]);
+      if (r.steps == 1 && m != static_cast<Move>(known->second[j]))
+        continue;
+      p.moves[j] = m;
+      p.any |= m != Move::No;
+      if (m == Move::Sum)
+        p.moves[p.adder[j]] = Move::SumAdd;
+    }
+    if (r.steps > 1) {
+      if (known_.moves.size() >= kMostKnown)
+        known_.moves.clear();
+      std::vector<uint8_t> &moves = known_.moves[r.hash];
+      moves.clear();
+      for (Move m : p.moves)
+        moves.push_back(static_cast<uint8_t>(m));
     }
     return p;
   }
 
-  Move moveOf(const Run &r, size_t j, Plan &p) const {
+  Move moveOf(const Run &r, size_t j, size_t &adder) const {
     Span<const GVal> in = from_.of(r.start + j);
     size_t left = in.size() - 2, right = in.size() - 1;
     for (size_t e = 0; e < left; ++e)
@@ -133,22 +147,21 @@ private:
     int64_t steps = static_cast<int64_t>(r.steps);
     if (m == 0 || n == 0 || k == 0)
       return Move::No;
-    bool fits = m <= kMostRows && steps * m * (n + k) <= kMostElements;
-    if (matrix == Origin::Fixed && rows == Origin::Walked && fits)
+    bool fits = m <= kMostRows && steps * m * (n + k) <= kMostElements && matrix == Origin::Fixed;
+    // What a single step reads looks the same in all steps.
+    auto walked = [&](Origin o) { return o == Origin::Walked || (o == Origin::Fixed && steps == 1); };
+    if (fits && walked(rows))
       return Move::Before;
-    if (matrix == Origin::Fixed && rows == Origin::Made && fits && !readInLoop(r, j))
-      return Move::After;
-    auto known = [](Origin o) { return o == Origin::Walked || o == Origin::Made; };
-    bool sums = known(rows) && known(matrix) && in.size() == 2 && k <= kMostRows && steps * k * (m + n) <= kMostElements;
-    if (sums && collected(r, j, p.adder[j])) {
-      p.moves[p.adder[j]] = Move::SumAdd;
+    if (in.size() == 2 && k <= kMostRows && steps * k * (m + n) <= kMostElements &&
+        (walked(rows) || rows == Origin::Made) && (walked(matrix) || matrix == Origin::Made) &&
+        collected(r, j, adder) && !(steps == 1 && isKnown(r, j, Move::After)))
       return Move::Sum;
-    }
-    return Move::No;
+    return fits && rows == Origin::Made && !readInLoop(r, j) ? Move::After : Move::No;
   }
 
-  bool inRun(const Run &r, int64_t n) const {
-    return n >= static_cast<int64_t>(r.start) && n < static_cast<int64_t>(r.end());
+  bool isKnown(const Run &r, size_t j, Move m) const {
+    auto known = known_.moves.find(r.hash);
+    return known != known_.moves.end() && known->second[j] == static_cast<uint8_t>(m);
   }
 
   /// Some step reads what position `j` made.
@@ -302,6 +315,7 @@ private:
     GraphNode n = g_.nodes[r.start + j];
     for (size_t e = 0; e < n.args.values().size(); ++e)
       n.args.values()[e].id = e == left ? rows : outside(r, 0, n.args.values()[e].id);
+    out_.alone.push_back(out_.graph.nodes.size());
     return push(*n.op, n.args.args(), n.loc);
   }
 
@@ -336,6 +350,7 @@ private:
     const GraphNode &n = g_.nodes[r.start + j], &first = g_.nodes[r.start + adder];
     GVal left{joinColumns(r, j)}, right{join(r, j, 1, 0)};
     Arg<GVal> args[2] = {Arg<GVal>::of(left), Arg<GVal>::of(right)};
+    out_.alone.push_back(out_.graph.nodes.size());
     int32_t product = push(*n.op, args, n.loc);
     GraphNode add = first;
     for (GVal &v : add.args.values())
@@ -346,6 +361,7 @@ private:
   const Graph &g_;
   const Producers &from_;
   const std::vector<Run> &runs_;
+  KnownBodies &known_;
   std::vector<Plan> plans_;
   std::vector<int32_t> count_;
   std::vector<int64_t> reader_;
@@ -355,8 +371,9 @@ private:
 
 } // namespace
 
-std::optional<Hoisting> hoistProducts(const Graph &g, const Producers &producers, const std::vector<Run> &runs) {
-  return Hoister(g, producers, runs).run();
+std::optional<Hoisting> hoistProducts(const Graph &g, const Producers &producers, const std::vector<Run> &runs,
+                                      KnownBodies &known) {
+  return Hoister(g, producers, runs, known).run();
 }
 
 } // namespace dlc

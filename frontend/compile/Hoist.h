@@ -10,6 +10,7 @@ struct Hoisting {
   Graph graph;
   std::vector<Run> runs;
   std::vector<size_t> lists; ///< nodes that join values of many steps
+  std::vector<size_t> alone; ///< the products: their sizes depend on the number of steps, those of others do not
 };
 
 /// Moves, out of the loops in `runs`:
@@ -20,7 +21,8 @@ struct Hoisting {
 ///   its inner dimension.
 /// A row of a product follows from a row of its left operand alone, and a sum of products is the product of what is
 /// joined, so the results are the same up to the order in which a product adds.
-/// Nothing if there is no such product worth moving.
-std::optional<Hoisting> hoistProducts(const Graph &g, const Producers &producers, const std::vector<Run> &runs);
+/// Nothing if there is no such product worth moving. A single step of a body in `known` is treated as more were.
+std::optional<Hoisting> hoistProducts(const Graph &g, const Producers &producers, const std::vector<Run> &runs,
+                                      KnownBodies &known);
 
 } // namespace dlc

@@ -51,8 +51,11 @@ public:
       : piece_(piece), g_(graph), from_(producers), runs_(runs), places_(g_.nodes.size()),
         runOf_(g_.nodes.size(), -1), used_(g_.values.size()), strides_(g_.values.size(), nullptr) {}
 
-  /// `lists`: nodes over values of many steps, beside those that are found.
-  RolledGraph roll(const std::vector<size_t> &lists) {
+  /// `lists`: nodes over values of many steps, beside those that are found. `alone`: nodes that are a part each.
+  RolledGraph roll(const std::vector<size_t> &lists, const std::vector<size_t> &alone) {
+    isAlone_.assign(g_.nodes.size(), false);
+    for (size_t n : alone)
+      isAlone_[n] = true;
     out_.numValues = g_.values.size();
     out_.inputs = g_.inputs;
     out_.outputs = g_.outputs;
@@ -169,9 +172,9 @@ private:
         continue;
       }
       if (!driverMakes(n)) {
-        if (!open || isList_[n] || cuts_.back().nodes.size() >= kMaxPart)
+        if (!open || isList_[n] || isAlone_[n] || cuts_.back().nodes.size() >= kMaxPart)
           cuts_.emplace_back();
-        open = !isList_[n];
+        open = !isList_[n] && !isAlone_[n];
         cuts_.back().eager = isList_[n];
         cuts_.back().nodes.push_back(n);
         places_[n] = {static_cast<int32_t>(cuts_.size()) - 1, 0};
@@ -556,7 +559,7 @@ private:
   const std::vector<Run> &runs_;
   std::vector<Place> places_; // per node
   std::vector<int32_t> runOf_;
-  std::vector<bool> isList_;
+  std::vector<bool> isList_, isAlone_;
   std::vector<bool> used_; // per value: outside of its part or step
   std::vector<const Dims *> strides_;
   std::vector<std::unique_ptr<Dims>> kept_;
@@ -572,9 +575,9 @@ std::optional<RolledGraph> roll(const trace::Piece &piece, KnownBodies &known, b
   if (runs.empty() && piece.graph.nodes.size() <= kMaxPart)
     return std::nullopt;
   try {
-    if (std::optional<Hoisting> moved = hoistProducts(piece.graph, producers, runs))
-      return Roller(piece, moved->graph, Producers(moved->graph), moved->runs).roll(moved->lists);
-    return Roller(piece, piece.graph, producers, runs).roll({});
+    if (std::optional<Hoisting> moved = hoistProducts(piece.graph, producers, runs, known))
+      return Roller(piece, moved->graph, Producers(moved->graph), moved->runs).roll(moved->lists, moved->alone);
+    return Roller(piece, piece.graph, producers, runs).roll({}, {});
   } catch (const Error &) { // a view that the layout of a part's result does not allow
     return std::nullopt;
   }

@@ -195,9 +195,11 @@ public:
       runs_.push_back(std::move(r));
     }
     scan(at, g_.nodes.size(), true);
-    for (const Run &r : runs_)
+    for (Run &r : runs_) {
+      r.hash = windowHash(r.start, r.period);
       if (r.period >= kLongBody && !r.pointwise)
         remember(r);
+    }
     return std::move(runs_);
   }
 

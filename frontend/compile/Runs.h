@@ -3,6 +3,7 @@
 #pragma once
 #include "runtime/graph/Graph.h"
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 namespace dlc {
@@ -44,6 +45,7 @@ struct Run {
   std::vector<Hoisted> hoisted; ///< per position in the step
   bool pointwise = false;       ///< nothing but elementwise ops and views
   bool dimsVary = false;        ///< some index or size argument of the other nodes differs between steps
+  uint64_t hash = 0;            ///< of the body, as in KnownBodies
   size_t end() const { return start + period * steps; }
 };
 
@@ -55,6 +57,8 @@ struct KnownBodies {
     std::vector<Hoisted> hoisted;
   };
   std::vector<Body> bodies;
+  /// By the hash of a body: what hoistProducts() made of its nodes when it last had more than one step.
+  std::unordered_map<uint64_t, std::vector<uint8_t>> moves;
 };
 
 /// The loops worth rolling, in order. Adds them to `known`. Run::dimsVary only if `mayLift`.

@@ -3,6 +3,7 @@
 #include "kernels/lib/Gemm.h"
 #include "kernels/lib/GemmCore.h"
 #include "runtime/core/Knobs.h"
+#include "runtime/core/SerialScope.h"
 #include "runtime/core/ThreadPool.h"
 #include <algorithm>
 #include <cstring>
@@ -279,7 +280,8 @@ template <class T> void gemm(const GemmArgs<T> &args) {
 template <class T> void gemmParallel(const GemmArgs<T> &args) {
   if (isEmpty(args) || isSumEmpty(args))
     return gemm(args);
-  int64_t work = args.m * args.n * args.k, tasksWorth = std::max<int64_t>(1, work * args.batch / kTaskWork);
+  int64_t task = taskGrain(kTaskWork);
+  int64_t work = args.m * args.n * args.k, tasksWorth = std::max<int64_t>(1, work * args.batch / task);
   int64_t threads = parallelShares(tasksWorth, 1);
   if (threads <= 1)
     return gemm(args);
@@ -288,7 +290,7 @@ template <class T> void gemmParallel(const GemmArgs<T> &args) {
   if (args.batch < 4 * threads)
     cut = chooseCut(form, std::min(tasksWorth, ceilDiv(threads, args.batch)));
   int64_t down = ceilDiv(form.core.m, cut.rows), across = ceilDiv(form.core.n, cut.cols);
-  int64_t grain = std::max<int64_t>(1, kTaskWork / std::max<int64_t>(1, cut.rows * cut.cols * args.k));
+  int64_t grain = std::max<int64_t>(1, task / std::max<int64_t>(1, cut.rows * cut.cols * args.k));
   parallelFor(args.batch * down * across, grain, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       int64_t i = t / across % down * cut.rows, j = t % across * cut.cols;

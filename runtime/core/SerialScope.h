@@ -1,5 +1,6 @@
-// Keeps parallelFor on the calling thread for a while.
+// Keeps parallelFor on the calling thread for a while, or lets it cut finer.
 #pragma once
+#include <cstdint>
 
 namespace dlc {
 
@@ -12,5 +13,19 @@ public:
 private:
   bool previous_;
 };
+
+/// While in scope, work of a microsecond may be shared out: for a caller that measures whether that pays and takes it
+/// back with a SerialScope where it does not. Results are the same either way.
+class FineScope {
+public:
+  explicit FineScope(bool on);
+  ~FineScope();
+
+private:
+  bool previous_;
+};
+
+/// What a task of the pool should be worth here, as a share of `otherwise`.
+int64_t taskGrain(int64_t otherwise);
 
 } // namespace dlc

@@ -26,12 +26,13 @@ namespace {
 
 constexpr int kMaxThreads = 256;
 constexpr int kChunksPerThread = 4;
+constexpr int kFiner = 4; // see FineScope
 constexpr auto kSpin = std::chrono::microseconds(30);
 constexpr auto kCheckEvery = std::chrono::milliseconds(20);
 using Clock = std::chrono::steady_clock;
 
 thread_local bool inTask = false;
-thread_local bool serialOnly = false;
+thread_local bool serialOnly = false, fineGrained = false;
 std::atomic<bool (*)()> interruptCheck{nullptr};
 
 /// Chunks [next, end) of the current loop, tagged with the loop's number so that a late CAS fails.
@@ -339,6 +340,10 @@ bool inParallelRegion() { return inTask; }
 
 SerialScope::SerialScope(bool on) : previous_(serialOnly) { serialOnly = on || previous_; }
 SerialScope::~SerialScope() { serialOnly = previous_; }
+
+FineScope::FineScope(bool on) : previous_(fineGrained) { fineGrained = on || previous_; }
+FineScope::~FineScope() { fineGrained = previous_; }
+int64_t taskGrain(int64_t otherwise) { return fineGrained ? std::max<int64_t>(1, otherwise / kFiner) : otherwise; }
 
 void setInterruptCheck(bool (*check)()) { interruptCheck.store(check); }
 

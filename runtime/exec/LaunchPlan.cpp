@@ -12,8 +12,13 @@ namespace dlc {
 namespace {
 constexpr size_t kKeptContexts = 4;
 constexpr size_t kKeptShapes = 64;
-/// A task of the pool should be worth this much, in sixteenths of a nanosecond.
-constexpr int64_t kTaskCost = 3000 * 16;
+/// A task of the pool should be worth this much, in sixteenths of a nanosecond: little, for what does not pay is found
+/// by measuring (StepTuner).
+constexpr int64_t kTaskCost = 1000 * 16;
+/// A call that takes less is not measured, and stays on its thread.
+constexpr int64_t kSmallCall = 10000;
+/// Of one core that does well.
+constexpr int64_t kFlopsPerNs = 100, kBytesPerNs = 16;
 
 /// Copies elements of `item` bytes between two layouts of the same sizes.
 void copyStrided(char *to, const int64_t *toStrides, const char *from, const int64_t *fromStrides, const int64_t *sizes,
@@ -120,6 +125,7 @@ std::shared_ptr<const LaunchPlan::Shape> LaunchPlan::makeShape(Ints symbols) con
     int64_t units = (extent + r.multiple - 1) / r.multiple;
     s->splits.push_back({extent, units, r.multiple, std::max<int64_t>(1, (units + tasks - 1) / tasks)});
   }
+  s->nanoseconds = estimate(symbols);
   std::vector<ArenaInterval> intervals;
   for (auto &[buffer, interval] : temps_) {
     intervals.push_back(interval);
@@ -132,6 +138,22 @@ std::shared_ptr<const LaunchPlan::Shape> LaunchPlan::makeShape(Ints symbols) con
   for (size_t i = 0; i < temps_.size(); ++i)
     s->arenaOffsets[temps_[i].first] = offsets[i];
   return s;
+}
+
+/// What a run takes on one thread, at least.
+int64_t LaunchPlan::estimate(Ints symbols) const {
+  int64_t ns = 0;
+  for (const PlanStep &s : steps_) {
+    if (s.kind == StepKind::Check)
+      continue;
+    const StepInfo &info = infos_[s.info];
+    int64_t bytes = evaluate(info.readBytes, symbols) + evaluate(info.writtenBytes, symbols);
+    ns += s.kind == StepKind::Kernel ? evaluate(ranges_[s.extra].cost, symbols) / 16
+          : info.stepClass == StepClass::Library
+              ? std::max(evaluate(info.flops, symbols) / kFlopsPerNs, bytes / kBytesPerNs)
+              : bytes; // of what ops do with an element nothing is known
+  }
+  return ns;
 }
 
 std::unique_ptr<LaunchPlan::Context> LaunchPlan::acquire(Ints symbols) const {
@@ -315,7 +337,7 @@ void LaunchPlan::run(Span<const Tensor> inputs, Span<const Number> numbers, Ints
     executeTimed(*c, times);
     return addToProfile(*this, symbols, times);
   }
-  seconds ? executeTimed(*c, *seconds) : execute(*c);
+  seconds ? executeTimed(*c, *seconds) : execute(*c, 1);
   for (const Output &o : outputs_)
     if (o.donatedInput >= 0) // what others derived from the old bytes is stale, whenever the version says so
       StorageWatch::wrote(inputs[o.donatedInput].storage());
@@ -393,8 +415,16 @@ inline void LaunchPlan::step(const PlanStep &s, Context &c, const StepInfo *&fai
   }
 }
 
-void LaunchPlan::execute(Context &c) const {
+/// `times`: how often this is done in a row.
+void LaunchPlan::execute(Context &c, int64_t times) const {
   const StepInfo *failing = nullptr;
+  if (c.shape->nanoseconds * times < kSmallCall) {
+    SerialScope alone(true);
+    for (const PlanStep &s : steps_)
+      step(s, c, failing);
+    return;
+  }
+  FineScope fine(true);
   StepTuner &tuner = *c.shape->tuner;
   int threads = getNumThreads();
   if (threads > 1 && !inParallelRegion() && !tuner.done(threads) && tuner.begin(threads))
@@ -429,6 +459,7 @@ void LaunchPlan::executeTimed(Context &c, std::vector<double> &seconds) const {
   using Clock = std::chrono::steady_clock;
   const StepInfo *failing = nullptr;
   seconds.resize(infos_.size());
+  FineScope fine(true);
   for (size_t i = 0; i < steps_.size(); ++i) {
     const PlanStep &s = steps_[i];
     SerialScope alone(c.shape->tuner->serial(i));

@@ -144,7 +144,8 @@ private:
   void bindSlots(Context &c) const;
   void findMoving(const Context &c, Span<const uint32_t> slots, Span<const uint32_t> buffers,
                   Span<const uint8_t> moves, std::vector<Moving> &out) const;
-  void execute(Context &c) const;
+  void execute(Context &c, int64_t times) const;
+  int64_t estimate(Ints symbols) const;
   void executeMeasured(Context &c, class StepTuner &tuner) const;
   void executeTimed(Context &c, std::vector<double> &seconds) const;
   void step(const PlanStep &s, Context &c, const StepInfo *&failing) const;

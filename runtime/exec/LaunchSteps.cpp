@@ -2,6 +2,7 @@
 #include "runtime/exec/LaunchPlan.h"
 #include "runtime/core/Interrupt.h"
 #include "runtime/exec/PlanShape.h"
+#include "runtime/exec/Profile.h"
 
 namespace dlc {
 
@@ -70,6 +71,8 @@ void LaunchPlan::runSteps(const PlanSteps &s, Span<const Number> numbers, Ints s
       const Tensor &t = c->tensors[m.at];
       c->tensors[m.at] = Tensor::viewOf(t.storageRef(), t.sizes(), t.strides(), t.offset(), t.dtype());
     }
+  const bool timed = isProfiling();
+  std::vector<double> times;
   for (size_t k = 0; k < s.steps; ++k) {
     const PlanPlace *places = s.places.data() + k * width;
     for (const Moving &m : pointers) {
@@ -82,9 +85,13 @@ void LaunchPlan::runSteps(const PlanSteps &s, Span<const Number> numbers, Ints s
         t->storage = Ref<Storage>(places[m.operand].storage);
       t->offset = places[m.operand].offset + m.offset;
     }
-    execute(*c);
+    timed ? executeTimed(*c, times) : execute(*c, static_cast<int64_t>(s.steps));
     if (k % kInterruptSteps == kInterruptSteps - 1)
       throwIfInterrupted();
+    if (timed) {
+      addToProfile(*this, symbols, times);
+      times.clear();
+    }
   }
 }
 

@@ -62,30 +62,23 @@ public:
   template <class F> Seen run(F f, float tolerance = 0) {
     Seen seen;
     trace::Recorder recorder([&](trace::Piece &piece, std::vector<Tensor> &outs) {
-      std::vector<Tensor> inputs = twins(piece.inputs), rolledInputs = twins(piece.inputs);
+      std::vector<Tensor> inputs = twins(piece.inputs);
+      const std::vector<Tensor> rolledInputs = twins(piece.inputs);
       seen = Seen();
       seen.nodes = piece.graph.nodes.size();
       interpret(piece.graph, inputs, piece.numbers, {}, outs);
       std::optional<RolledGraph> rolled = roll(piece, known_, true);
       if (!rolled)
         return;
-      std::vector<Tensor> rolledOuts;
-      rolled->run(
-          rolledInputs, piece.numbers,
-          [&](size_t part, size_t step, Span<const Tensor> in, Span<const Number> numbers,
-              std::vector<Tensor> &stepOuts) {
-            Graph g = rolled->parts[part].piece.graph;
-            setDims(g, rolled->parts[part], step);
-            for (size_t i = 0; i < in.size(); ++i)
-              checkLayout(g.values[g.inputs[i]], in[i]);
-            interpret(g, in, numbers, {}, stepOuts);
-          },
-          rolledOuts);
-      ASSERT_EQ(rolledOuts.size(), outs.size());
-      for (size_t i = 0; i < outs.size(); ++i)
-        expectSame(rolledOuts[i], outs[i], tolerance);
-      for (size_t i = 0; i < inputs.size(); ++i)
-        expectSame(rolledInputs[i], inputs[i], tolerance);
+      for (bool inRow : {false, true}) {
+        std::vector<Tensor> rolledOuts, mine = twins(rolledInputs);
+        runRolled(*rolled, mine, piece.numbers, rolledOuts, inRow);
+        ASSERT_EQ(rolledOuts.size(), outs.size());
+        for (size_t i = 0; i < outs.size(); ++i)
+          expectSame(rolledOuts[i], outs[i], tolerance);
+        for (size_t i = 0; i < inputs.size(); ++i)
+          expectSame(mine[i], inputs[i], tolerance);
+      }
       seen.parts = rolled->parts.size();
       for (const RolledPart &p : rolled->parts)
         if (p.steps > 1) {
@@ -116,6 +109,48 @@ private:
       EXPECT_EQ(m.sizes[d].value(), t.sizes()[d]);
       if (t.sizes()[d] > 1 && t.numel() > 0)
         EXPECT_EQ(m.strides[d].value(), t.strides()[d]);
+    }
+  }
+
+  /// Step by step, or with all steps of a loop `inRow` where the places of its operands are known.
+  static void runRolled(const RolledGraph &rolled, const std::vector<Tensor> &inputs, Span<const Number> numbers,
+                        std::vector<Tensor> &outs, bool inRow) {
+    RolledLoopRunner loop;
+    if (inRow)
+      loop = [&](size_t part, const PlanSteps &steps, Span<const Number> n) {
+        runSteps(rolled.parts[part].piece.graph, steps, n);
+        return true;
+      };
+    rolled.run(
+        inputs, numbers,
+        [&](size_t part, size_t step, Span<const Tensor> in, Span<const Number> n, std::vector<Tensor> &stepOuts) {
+          Graph g = rolled.parts[part].piece.graph;
+          setDims(g, rolled.parts[part], step);
+          for (size_t i = 0; i < in.size(); ++i)
+            checkLayout(g.values[g.inputs[i]], in[i]);
+          interpret(g, in, n, {}, stepOuts);
+        },
+        outs, loop);
+  }
+
+  static void runSteps(const Graph &g, const PlanSteps &steps, Span<const Number> numbers) {
+    size_t numIn = steps.inputs.size(), width = numIn + steps.outputs.size();
+    ASSERT_EQ(steps.places.size(), steps.steps * width);
+    auto at = [&](const Tensor &like, const PlanPlace &p) {
+      return Tensor::viewOf(Ref<Storage>(p.storage), like.sizes(), like.strides(), p.offset, like.dtype());
+    };
+    for (size_t k = 0; k < steps.steps; ++k) {
+      const PlanPlace *row = steps.places.data() + k * width;
+      std::vector<Tensor> in, outs;
+      for (size_t i = 0; i < numIn; ++i) {
+        in.push_back(at(steps.inputs[i], row[i]));
+        checkLayout(g.values[g.inputs[i]], in.back());
+      }
+      interpret(g, in, numbers, {}, outs);
+      for (size_t i = 0; i < outs.size(); ++i) {
+        EXPECT_EQ(outs[i].strides(), steps.outputs[i].strides());
+        ops::copy_(at(steps.outputs[i], row[numIn + i]), outs[i]);
+      }
     }
   }
 
