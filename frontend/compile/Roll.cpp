@@ -48,8 +48,8 @@ class Roller {
 public:
   /// `graph`: the piece's, or what stands for it.
   Roller(const trace::Piece &piece, const Graph &graph, const Producers &producers, const std::vector<Run> &runs)
-      : piece_(piece), g_(graph), from_(producers), runs_(runs), places_(g_.nodes.size()),
-        runOf_(g_.nodes.size(), -1), used_(g_.values.size()), strides_(g_.values.size(), nullptr) {}
+      : piece_(piece), g_(graph), from_(producers), runs_(runs), places_(g_.nodes.size()), runOf_(g_.nodes.size(), -1),
+        used_(g_.values.size()), strides_(g_.values.size(), nullptr) {}
 
   /// `lists`: nodes over values of many steps, beside those that are found. `alone`: nodes that are a part each.
   RolledGraph roll(const std::vector<size_t> &lists, const std::vector<size_t> &alone) {

@@ -16,8 +16,8 @@ struct RolledView {
   int64_t offset = 0; ///< in elements from the first element of `base`
 };
 
-/// Memory that the steps of a loop write one result to, each to a slot of its own. A result that is needed for less than
-/// `slots` more steps lies in a ring.
+/// Memory that the steps of a loop write one result to, each to a slot of its own. A result that is needed for less
+/// than `slots` more steps lies in a ring.
 struct RolledBuffer {
   size_t slots = 0;
   int64_t elements = 0; ///< of a slot
@@ -28,7 +28,7 @@ struct RolledBuffer {
 
 /// Where a value lies: in another value, or in a buffer. Known before anything runs.
 struct RolledPlace {
-  int32_t root = -1; ///< value, or numValues + buffer
+  int32_t root = -1;  ///< value, or numValues + buffer
   int64_t offset = 0; ///< in elements from the root's first element
 };
 

@@ -1,5 +1,5 @@
-// Where the values of loops lie: what a step makes goes to a slot of a buffer, and what it reads is found there, so that
-// many steps run without a look at tensors in between.
+// Where the values of loops lie: what a step makes goes to a slot of a buffer, and what it reads is found there, so
+// that many steps run without a look at tensors in between.
 #include "frontend/compile/RolledGraph.h"
 #include "runtime/op/Ops.h"
 #include <algorithm>

@@ -142,8 +142,8 @@ private:
   void bindOutput(Context &c, size_t k, const Tensor &t) const;
   void bindNumbers(Context &c, Span<const Number> numbers) const;
   void bindSlots(Context &c) const;
-  void findMoving(const Context &c, Span<const uint32_t> slots, Span<const uint32_t> buffers,
-                  Span<const uint8_t> moves, std::vector<Moving> &out) const;
+  void findMoving(const Context &c, Span<const uint32_t> slots, Span<const uint32_t> buffers, Span<const uint8_t> moves,
+                  std::vector<Moving> &out) const;
   void execute(Context &c, int64_t times) const;
   int64_t estimate(Ints symbols) const;
   void executeMeasured(Context &c, class StepTuner &tuner) const;

@@ -23,7 +23,7 @@ struct LaunchPlan::Shape {
   std::vector<int64_t> ints;         // number operands are 0 here
   std::vector<Split> splits;         // of each parallel range
   size_t arenaBytes = 0;
-  int64_t nanoseconds = 0; // of a run, estimated
+  int64_t nanoseconds = 0;          // of a run, estimated
   std::unique_ptr<StepTuner> tuner; // which steps use the pool
 };
 
