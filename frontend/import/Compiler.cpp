@@ -20,10 +20,7 @@ public:
     executable_->run(inputs, numbers, symbols, outs);
   }
   bool runSteps(const PlanSteps &steps, Span<const Number> numbers, Ints symbols) override {
-    if (!executable_->plan().isPure())
-      return false;
-    executable_->plan().runSteps(steps, numbers, symbols);
-    return true;
+    return executable_->plan().runSteps(steps, numbers, symbols);
   }
   GraphStats stats() const override {
     const compiler::ExecutableStats &s = executable_->stats();

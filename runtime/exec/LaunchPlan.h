@@ -90,10 +90,9 @@ public:
   void run(Span<const Tensor> inputs, Span<const Number> numbers, Ints symbols, std::vector<Tensor> &outputs,
            std::vector<double> *seconds = nullptr) const;
   /// Runs the plan once for each row of `places`, one after the other: nothing is looked up or allocated between them.
-  /// Throws as run() does, in the step that fails. Not for plans that write to donated inputs.
-  void runSteps(const PlanSteps &steps, Span<const Number> numbers, Ints symbols) const;
-  /// No output is written to the memory of an input.
-  bool isPure() const;
+  /// Throws as run() does, in the step that fails. False, and nothing is done, if it writes to donated inputs or keeps
+  /// what follows from an input that moves.
+  bool runSteps(const PlanSteps &steps, Span<const Number> numbers, Ints symbols) const;
 
   size_t numInputs() const { return inputs_.size(); }
   size_t numOutputs() const { return outputs_.size(); }
@@ -144,6 +143,7 @@ private:
   void bindSlots(Context &c) const;
   void findMoving(const Context &c, Span<const uint32_t> slots, Span<const uint32_t> buffers, Span<const uint8_t> moves,
                   std::vector<Moving> &out) const;
+  bool canRunSteps(Span<const uint8_t> moves) const;
   void execute(Context &c, int64_t times) const;
   int64_t estimate(Ints symbols) const;
   void executeMeasured(Context &c, class StepTuner &tuner) const;

@@ -28,10 +28,15 @@ struct LaunchPlan::Moving {
   uint32_t item;  // bytes of one
 };
 
-bool LaunchPlan::isPure() const {
+bool LaunchPlan::canRunSteps(Span<const uint8_t> moves) const {
   for (const Output &o : outputs_)
     if (o.donatedInput >= 0)
       return false;
+  if (derived_)
+    for (const DerivedSpec &d : derived_->specs())
+      for (int32_t source : d.from)
+        if (source >= 0 && moves[source])
+          return false;
   return true;
 }
 
@@ -40,16 +45,23 @@ void LaunchPlan::findMoving(const Context &c, Span<const uint32_t> slots, Span<c
                             Span<const uint8_t> moves, std::vector<Moving> &out) const {
   for (uint32_t s : slots) {
     const PlanBuffer &b = buffers_[buffers[s]];
-    uint32_t operand = b.kind == BufferKind::Input ? b.index : static_cast<uint32_t>(inputs_.size()) + b.index;
+    bool input = b.kind == BufferKind::Input;
+    if (input && !(b.index < inputs_.size() && inputs_[b.index] == b.root))
+      continue; // derived
+    uint32_t operand = input ? b.index : static_cast<uint32_t>(inputs_.size()) + b.index;
     if (moves[operand])
       out.push_back({s, operand, c.shape->layouts[buffers[s]].offset, static_cast<uint32_t>(itemSize(b.dtype))});
   }
 }
 
-void LaunchPlan::runSteps(const PlanSteps &s, Span<const Number> numbers, Ints symbols) const {
+bool LaunchPlan::runSteps(const PlanSteps &s, Span<const Number> numbers, Ints symbols) const {
   size_t width = inputs_.size() + outputs_.size();
-  DLC_CHECK(s.steps > 0 && s.places.size() == s.steps * width && s.outputs.size() == outputs_.size() && isPure(),
+  DLC_CHECK(s.steps > 0 && s.places.size() == s.steps * width && s.outputs.size() == outputs_.size(),
             "compiled graph: ", s.places.size(), " places for ", s.steps, " steps of ", width, " operands");
+  SmallVec<uint8_t, 32> moves = movingOperands(s, width);
+  Span<const uint8_t> moving(moves.data(), moves.size());
+  if (!canRunSteps(moving))
+    return false;
   std::unique_ptr<Context> c = acquire(symbols);
   struct Return {
     const LaunchPlan &plan;
@@ -61,9 +73,7 @@ void LaunchPlan::runSteps(const PlanSteps &s, Span<const Number> numbers, Ints s
     bindOutput(*c, k, s.outputs[k]);
   bindSlots(*c);
   bindNumbers(*c, numbers);
-  SmallVec<uint8_t, 32> moves = movingOperands(s, width);
   std::vector<Moving> pointers, tensors;
-  Span<const uint8_t> moving(moves.data(), moves.size());
   findMoving(*c, Span<const uint32_t>(ioSlots_), Span<const uint32_t>(slots_), moving, pointers);
   findMoving(*c, Span<const uint32_t>(ioTensors_), Span<const uint32_t>(tensorSlots_), moving, tensors);
   for (const Moving &m : tensors) // of our own: the caller's tensors stay where they are
@@ -93,6 +103,7 @@ void LaunchPlan::runSteps(const PlanSteps &s, Span<const Number> numbers, Ints s
       times.clear();
     }
   }
+  return true;
 }
 
 } // namespace dlc
