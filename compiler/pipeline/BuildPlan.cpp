@@ -418,6 +418,12 @@ private:
     }
     if (!isLibrary(info))
       return Dim(0);
+    if (!named.contains("input") && !named.contains("grad")) // packing
+      return Dim(0);
+    if (auto weight = op->getAttrOfType<DenseI64ArrayAttr>("weight_sizes")) {
+      ArrayRef<int64_t> w = weight.asArrayRef();
+      return Dim(2) * elements(op->getResult(0)) * Dim(w[1] * w[2] * w[3]);
+    }
     Dim n = Dim(2) * elements(orResult("grad"));
     Dims sizes = symbols_.sizes(orResult("weight"));
     for (size_t i = 1; i < sizes.size(); ++i)

@@ -50,6 +50,16 @@ def test_convolution_and_its_gradients_have_operations():
     assert sum(s.flops for s in p.steps) >= 3 * one
 
 
+def test_packed_convolutions_have_operations():
+    w = dlc.randn(16, 3, 3, 3)
+    compiled = dlc.compile(lambda x: dlc.nn.functional.conv2d(x, w, padding=1).relu())
+    x = dlc.randn(1, 3, 30, 30)
+    y = compiled(x)
+    with dlc.profile() as p:
+        compiled(x)
+    assert sum(s.flops for s in p.steps if s.kind == "library") == 2 * y.numel() * 3 * 9
+
+
 def test_sizes_that_vary_are_rows_of_their_own():
     compiled = dlc.compile(lambda x: (x * 2 + 1).relu() - x, dynamic=True)
     compiled(dlc.ones(4))
