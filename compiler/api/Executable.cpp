@@ -25,13 +25,21 @@ static std::string join(const std::vector<std::string> &parts, const char *separ
 
 std::string Executable::describe() const {
   std::ostringstream os;
-  for (const StepInfo &i : plan_->infos()) {
+  auto line = [&](const StepInfo &i) {
     os << nameOf(i.stepClass) << ' ' << i.name;
     if (!i.ops.empty())
       os << " [" << join(i.ops, " ") << ']';
     os << ": reads " << evaluate(i.readBytes, Ints(hints_)) << " bytes, writes "
        << evaluate(i.writtenBytes, Ints(hints_)) << '\n';
-  }
+  };
+  for (const StepInfo &i : plan_->infos())
+    line(i);
+  if (plan_->derived())
+    for (const DerivedSpec &d : plan_->derived()->specs())
+      for (const StepInfo &i : d.maker->infos()) {
+        os << "when a parameter has changed: ";
+        line(i);
+      }
   os << stats_.kernels << " kernels (" << stats_.distinctKernels << " distinct), " << stats_.libraryCalls
      << " library calls, " << (stats_.stateSteps ? str(stats_.stateSteps, " state steps, ") : "") << stats_.otherSteps
      << " other steps, " << stats_.memorySteps << " copies; arena " << stats_.arenaBytes << " bytes\n";
