@@ -304,6 +304,11 @@ void chooseEpilogue(KernelPlan &plan) {
 static void choosePrefetch(ContractPlan &c, int64_t rows) {
   int64_t tiles = (std::min(rows < 0 ? c.blockRows : rows, c.blockRows) + c.rows - 1) / c.rows;
   auto share = [&](int64_t all) { return (all + tiles - 1) / tiles; };
+  if (tiles <= 1 && c.rhs.comesPacked && !c.rhs.block) { // one pass over all panels, as through memory
+    c.prefetches = c.unroll * c.vectors;
+    c.prefetch = ContractPlan::Stream;
+    return;
+  }
   if (tiles <= 1 || (c.rhs.block && c.blockPanels == 1 && !c.rhs.transposes))
     return;
   if (c.rhs.transposes && c.blockPanels == 1 && !c.sliced() && c.unroll * c.vectors >= 4) {
@@ -320,6 +325,72 @@ static void choosePrefetch(ContractPlan &c, int64_t rows) {
   }
 }
 
+/// What the schedule says, as it stands.
+static void readSchedule(ContractPlan &c, ScheduleAttr schedule) {
+  c.width = static_cast<unsigned>(schedule.getVecWidth());
+  c.rows = schedule.getTile("micro", "m", 1);
+  c.vectors = schedule.getTile("micro", "n", c.width) / c.width;
+  c.unroll = schedule.getTile("micro", "k", 4);
+  auto pack = schedule.getFields().getAs<DictionaryAttr>("pack");
+  auto blocked = [&](StringRef side) {
+    auto word = pack.getAs<StringAttr>(side);
+    return word && word.getValue() == "block";
+  };
+  c.lhs.block = blocked("lhs");
+  c.rhs.block = blocked("rhs");
+  c.blockRows = schedule.getTile("block", "m", 0);
+  c.blockPanels = std::max<int64_t>(schedule.getTile("block", "n", 0) / c.columns(), 1);
+  c.blockK = schedule.getTile("block", "k", 0);
+}
+
+/// Sizes of blocks, and what follows from them. `roles`: those of the kernel.
+static void completePlan(FuncOp func, ContractPlan &c, const ContractRoles &roles) {
+  int64_t inner = staticProduct(func, {c.kInner}), rows = staticProduct(func, c.m);
+  if (inner >= 0 && c.blockK >= inner)
+    c.blockK = 0;
+  c.slicesOuter = !c.kOuter.empty() && (c.blockK != 0 || c.lhs.block || c.rhs.block);
+  c.packK = c.blockK ? c.blockK : std::max<int64_t>(inner, 1);
+  if (c.blockRows == 0)
+    c.blockRows = rows >= 0 ? std::max<int64_t>(rows, 1) : ContractPlan::kAllRows;
+  c.blockRows = (c.blockRows + c.rows - 1) / c.rows * c.rows;
+  // Blocks are transposed in squares, so panels end with a whole one.
+  auto transposes = [&](const ContractOperand &x) {
+    ReadOp read = x.read;
+    return x.block && read && read.getResult() == x.yield && c.width <= 16 && !read.getBound() &&
+           x.yield.getType() == cast<ValType>(c.op.getResult().getType()).getElementType() &&
+           staticStep(func, read, c.kInner) == 1;
+  };
+  c.rhs.transposes = transposes(c.rhs) && !roles.rhsIsContiguous && !roles.rhs.comesPacked;
+  c.lhs.transposes = transposes(c.lhs);
+  if (c.rhs.transposes || c.lhs.transposes)
+    c.packK = (c.packK + c.width - 1) / c.width * c.width;
+  c.shiftsRows = c.lhs.byColumns && !c.lhs.block && !c.sliced() && rows >= c.rows;
+  choosePrefetch(c, rows);
+  while (c.rows * c.vectors * c.sets < 8 && c.sets < c.unroll)
+    c.sets *= 2;
+}
+
+/// Why the tile or the blocks can't be, or nothing.
+static std::string findFault(FuncOp func, ContractPlan &c, const ContractRoles &roles) {
+  constexpr int64_t kMostScratch = int64_t(1) << 26; // elements
+  if (c.rhs.comesPacked && !c.rhs.block && roles.packedColumns != c.columns())
+    return "comes with panels of " + std::to_string(roles.packedColumns) + " columns: micro.n must be that";
+  if ((!c.lhs.read && !c.lhs.block) || (!c.rhs.block && !(c.rhs.read && roles.rhsIsContiguous)))
+    return "must pack an operand that the tile can't read in place";
+  if (!c.rhs.block && !c.rhs.comesPacked && staticProduct(func, {c.n}) < c.columns())
+    return "must pack rhs unless its columns are a constant, at least micro.n";
+  bool padded = c.lhs.read && c.lhs.read.getBound() && !c.lhs.block;
+  bool needsK = c.lhs.block || c.rhs.block || padded, needsRows = c.sliced() || c.lhs.block;
+  if ((needsK && !c.blockK && staticProduct(func, {c.kInner}) < 0) ||
+      (needsRows && c.blockRows >= ContractPlan::kAllRows))
+    return "needs sizes of blocks along dims whose size is not a constant";
+  auto large = [&](bool used, int64_t x, int64_t y) { return used && (x > kMostScratch || y > kMostScratch / x); };
+  if (large(c.lhs.block, c.blockRows, c.packK) || large(c.rhs.block, c.blockPanels * c.columns(), c.packK) ||
+      large(c.sliced(), c.blockRows, c.blockPanels * c.columns()))
+    return "has blocks that are too large";
+  return "";
+}
+
 LogicalResult planContract(KernelPlan &plan) {
   FuncOp func = plan.func;
   std::string why;
@@ -329,6 +400,12 @@ LogicalResult planContract(KernelPlan &plan) {
   ScheduleAttr schedule = func.getScheduleAttr();
   if (!schedule || !schedule.has("micro") || !schedule.has("block") || !schedule.has("pack") || !schedule.has("vec"))
     return func.emitOpError() << "has an incomplete schedule; run kernel-schedule first";
+  int64_t width = schedule.getVecWidth(), columns = schedule.getTile("micro", "n", width);
+  if (columns % width || func.getDimIndex(schedule.getVecDim()) != static_cast<int>(roles->n))
+    return func.emitOpError() << "must be vectorised along '" << func.getDimName(roles->n).getValue()
+                              << "' with micro.n a multiple of the width";
+  if (columns / width * schedule.getTile("micro", "m", 1) > 64 || schedule.getTile("micro", "k", 4) > 64)
+    return func.emitOpError() << "has a tile that no machine's registers hold";
   auto c = std::make_shared<ContractPlan>();
   c->op = roles->op;
   c->lhs = roles->lhs;
@@ -338,59 +415,10 @@ LogicalResult planContract(KernelPlan &plan) {
   c->n = roles->n;
   c->kOuter = roles->kOuter;
   c->kInner = roles->kInner;
-  c->width = static_cast<unsigned>(schedule.getVecWidth());
-  c->rows = schedule.getTile("micro", "m", 1);
-  c->vectors = schedule.getTile("micro", "n", c->width) / c->width;
-  c->unroll = schedule.getTile("micro", "k", 4);
-  auto pack = schedule.getFields().getAs<DictionaryAttr>("pack");
-  auto blocked = [&](StringRef side) { return cast<StringAttr>(pack.get(side)).getValue() == "block"; };
-  c->lhs.block = blocked("lhs");
-  c->rhs.block = blocked("rhs");
-  c->blockRows = schedule.getTile("block", "m", 0);
-  c->blockPanels = schedule.getTile("block", "n", 0) / c->columns();
-  c->blockK = schedule.getTile("block", "k", 0);
-  int64_t inner = staticProduct(func, {c->kInner}), rows = staticProduct(func, c->m);
-  bool packs = c->lhs.block || c->rhs.block;
-  if (inner >= 0 && c->blockK >= inner)
-    c->blockK = 0;
-  c->slicesOuter = !c->kOuter.empty() && (c->blockK != 0 || packs);
-  c->packK = c->blockK ? c->blockK : std::max<int64_t>(inner, 1);
-  if (c->blockRows == 0)
-    c->blockRows = rows >= 0 ? std::max<int64_t>(rows, 1) : int64_t(1) << 30;
-  c->blockRows = (c->blockRows + c->rows - 1) / c->rows * c->rows;
-  c->blockPanels = std::max<int64_t>(c->blockPanels, 1);
-  bool padded = c->lhs.read && c->lhs.read.getBound() && !c->lhs.block;
-  if (((packs || padded) && !c->blockK && inner < 0) ||
-      ((c->sliced() || c->lhs.block) && c->blockRows >= int64_t(1) << 30))
-    return func.emitOpError() << "needs sizes of blocks along dims whose size is not a constant";
-  // Blocks are transposed in squares, so panels end with a whole one.
-  auto transposes = [&](const ContractOperand &x) {
-    ReadOp read = x.read;
-    return x.block && read && read.getResult() == x.yield && c->width <= 16 && !read.getBound() &&
-           x.yield.getType() == cast<ValType>(c->op.getResult().getType()).getElementType() &&
-           staticStep(func, read, c->kInner) == 1;
-  };
-  c->rhs.transposes = transposes(c->rhs) && !roles->rhsIsContiguous && !roles->rhs.comesPacked;
-  c->lhs.transposes = transposes(c->lhs);
-  if (c->rhs.transposes || c->lhs.transposes)
-    c->packK = (c->packK + c->width - 1) / c->width * c->width;
-  c->shiftsRows = c->lhs.byColumns && !c->lhs.block && !c->sliced() && rows >= c->rows;
-  choosePrefetch(*c, rows);
-  while (c->rows * c->vectors * c->sets < 8 && c->sets < c->unroll)
-    c->sets *= 2;
-  if (static_cast<int64_t>(schedule.getTile("micro", "n", c->width)) % c->width ||
-      func.getDimIndex(schedule.getVecDim()) != static_cast<int>(c->n))
-    return func.emitOpError() << "must be vectorised along '" << func.getDimName(c->n).getValue()
-                              << "' with micro.n a multiple of the width";
-  if (c->rhs.comesPacked && !c->rhs.block && roles->packedColumns != c->columns())
-    return func.emitOpError() << "comes with panels of " << roles->packedColumns << " columns: micro.n must be that";
-  if ((!c->lhs.read && !c->lhs.block) || (!c->rhs.block && !(c->rhs.read && roles->rhsIsContiguous)))
-    return func.emitOpError() << "must pack an operand that the tile can't read in place";
-  int64_t columns = staticProduct(func, {c->n});
-  if (!c->rhs.block && !c->rhs.comesPacked && columns < c->columns())
-    return func.emitOpError() << "must pack rhs unless its columns are a constant, at least micro.n";
-  if (c->rows * c->vectors > 64 || c->rows < 1 || c->vectors < 1)
-    return func.emitOpError() << "has a tile that no machine's registers hold";
+  readSchedule(*c, schedule);
+  completePlan(func, *c, *roles);
+  if (std::string fault = findFault(func, *c, *roles); !fault.empty())
+    return func.emitOpError() << fault;
   plan.vecDim = static_cast<int>(c->n);
   plan.width = c->width;
   plan.order.append(c->outer);

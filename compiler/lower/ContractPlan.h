@@ -33,9 +33,10 @@ struct ContractPlan {
   int64_t packK = 1;        ///< rows of a packed block of rhs
   bool slicesOuter = false; ///< the loops over kOuter are slices around the rows, not inside of the tile
   bool shiftsRows = false;  ///< the last rows' tile begins early instead of going past the end (rows in place)
-  enum Prefetch { None, Panel, Rows, Lines } prefetch = None; ///< see choosePrefetch
+  enum Prefetch { None, Stream, Panel, Rows, Lines } prefetch = None; ///< see choosePrefetch
   int64_t prefetches = 0; ///< lines, or rows of k, of the next panel that a trip of the loop over k asks for
   bool direct = false;    ///< whole tiles go from registers into the epilogue, not through memory
+  static constexpr int64_t kAllRows = int64_t(1) << 30; ///< blockRows where nothing depends on it
   int64_t columns() const { return vectors * width; }
   /// Whether partial sums are kept in memory between slices of k.
   bool sliced() const { return blockK != 0 || slicesOuter; }

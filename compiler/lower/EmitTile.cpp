@@ -262,6 +262,10 @@ ContractEmitter::Values ContractEmitter::startPrefetch(const Columns &columns, V
     Value some = compare(arith::CmpIPredicate::slt, x, end);
     return b_.create<LLVM::SelectOp>(loc_, some, pointer, columns.pointer);
   };
+  // Two pages: what the processor itself looks ahead ends with a page.
+  constexpr int64_t kStreamBytes = 8192;
+  if (p_.prefetch == ContractPlan::Stream)
+    return {at(columns.pointer, b_.getI8Type(), kStreamBytes)};
   if (p_.prefetch == ContractPlan::Panel) {
     Value ahead = p_.sliced() ? mul(sliceSize_, columns.step) : rhsSteps_.of.lookup(p_.n);
     ahead = p_.rhs.block ? number(panelLength_) : ahead;
@@ -285,7 +289,7 @@ ContractEmitter::Values ContractEmitter::prefetch(const Columns &columns, const 
   int64_t line = 64 * 8 / columns.element.getIntOrFloatBitWidth();
   auto ask = [&](Value pointer) { b_.create<LLVM::Prefetch>(loc_, pointer, /*rw=*/0, /*hint=*/2, /*cache=*/1); };
   Value next = state[0];
-  if (p_.prefetch == ContractPlan::Panel) {
+  if (p_.prefetch == ContractPlan::Panel || p_.prefetch == ContractPlan::Stream) {
     for (int64_t i = 0; i < p_.prefetches; ++i)
       ask(at(next, columns.element, i * line));
     return {at(next, columns.element, p_.prefetches * line)};

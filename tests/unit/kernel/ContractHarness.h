@@ -33,9 +33,8 @@ inline ir::kernel::FuncOp buildProduct(mlir::OpBuilder &b, const ProductSpec &s)
   Type f32 = b.getF32Type();
   constexpr int64_t any = ShapedType::kDynamic;
   int extra = s.batch ? 1 : 0;
-  SmallVector<int64_t> matrix(extra, any), last(extra, any);
-  matrix.append({any, 1});
-  SmallVector<int64_t> panels{any, any, 1};
+  SmallVector<int64_t> matrix(extra + 1, any), panels{any, any, 1};
+  matrix.push_back(1);
   Value a = k.buffer(f32, matrix), w = k.buffer(f32, s.packed ? panels : matrix), bias;
   if (s.epilogue == ProductSpec::Residual)
     bias = k.buffer(f32, matrix);
@@ -70,9 +69,9 @@ inline ir::kernel::FuncOp buildProduct(mlir::OpBuilder &b, const ProductSpec &s)
   Value sum = k.contract(
       over, {"k"}, f32, [&](StageBuilder &r) { r.yield(r.read(a, aMap)); },
       [&](StageBuilder &r) { r.yield(r.read(w, bMap)); });
+  AffineMap whole = mapOf(kept.size(), {d(extra), d(extra + 1)});
   if (s.epilogue != ProductSpec::None)
     sum = k.map(kept, [&](StageBuilder &r) {
-      AffineMap whole = mapOf(kept.size(), {d(extra), d(extra + 1)});
       AffineMap row = AffineMap::get(kept.size(), 0, {d(extra + 1)}, ctx);
       Value other = r.read(bias, s.epilogue == ProductSpec::Residual ? whole : row);
       Value x = r.b.create<arith::AddFOp>(r.loc, r.use(sum), other);
@@ -82,7 +81,7 @@ inline ir::kernel::FuncOp buildProduct(mlir::OpBuilder &b, const ProductSpec &s)
         x = r.prim("gelu_erf", {x}, f32);
       r.yield({x});
     })[0];
-  k.write(sum, c, mapOf(kept.size(), {d(extra), d(extra + 1)}));
+  k.write(sum, c, whole);
   FuncOp func = k.finish();
   if (!s.schedule.empty())
     func.setScheduleAttr(cast<ScheduleAttr>(parseAttribute("#kernel.schedule<" + s.schedule + ">", ctx)));

@@ -39,68 +39,76 @@ Compiled compileOne(KernelHarness &h, llvm::function_ref<FuncOp(mlir::OpBuilder 
   return {(*compiled)[0], ""};
 }
 
-/// One product with random small integers in matrices with gaps between rows, against plain loops.
-void checkProduct(const CompiledKernel &kernel, const ProductSpec &s, int64_t m, int64_t n, int64_t k, int pieces) {
-  int64_t batch = s.batch ? 3 : 1;
-  int64_t lda = (s.transA ? m : k) + 3, ldb = (s.transB ? k : n) + 5, ldc = n + 1;
-  int64_t aSize = lda * (s.transA ? k : m), bSize = ldb * (s.transB ? n : k), cSize = ldc * m;
-  auto a = smallIntegers(batch * aSize + 1, 1), b = smallIntegers(batch * bSize + 1, 2);
-  auto bias = smallIntegers(cSize + n + 1, 3);
-  auto bAt = [&](int64_t g, int64_t p, int64_t j) { return b[g * bSize + (s.transB ? j * ldb + p : p * ldb + j)]; };
-  std::vector<float> panels;
-  if (s.packed) {
+/// Operands of one product, small integers in matrices with gaps between rows, and what comes out.
+struct Operands {
+  Operands(const ProductSpec &s, int64_t m, int64_t n, int64_t k) : s(s), m(m), n(n), k(k) {
+    batch = s.batch ? 3 : 1;
+    lda = (s.transA ? m : k) + 3, ldb = (s.transB ? k : n) + 5, ldc = n + 1;
+    aSize = lda * (s.transA ? k : m), bSize = ldb * (s.transB ? n : k), cSize = ldc * m;
+    a = smallIntegers(batch * aSize + 1, 1), b = smallIntegers(batch * bSize + 1, 2);
+    bias = smallIntegers(cSize + n + 1, 3);
+    c.assign(batch * cSize, -77);
+    if (!s.packed)
+      return;
     panels.assign((n + s.packed - 1) / s.packed * s.packed * k, 0);
     for (int64_t p = 0; p < k; ++p)
       for (int64_t j = 0; j < n; ++j)
         panels[(j / s.packed * k + p) * s.packed + j % s.packed] = bAt(0, p, j);
   }
-  std::vector<float> c(batch * cSize, -77);
+  float aAt(int64_t g, int64_t i, int64_t p) const { return a[g * aSize + (s.transA ? p * lda + i : i * lda + p)]; }
+  float bAt(int64_t g, int64_t p, int64_t j) const { return b[g * bSize + (s.transB ? j * ldb + p : p * ldb + j)]; }
+  float want(int64_t g, int64_t i, int64_t j) const {
+    float x = 0;
+    for (int64_t p = 0; p < k; ++p)
+      x += aAt(g, i, p) * bAt(g, p, j);
+    if (s.epilogue == ProductSpec::Residual)
+      x += bias[i * ldc + j];
+    else if (s.epilogue != ProductSpec::None)
+      x += bias[j];
+    dlc::scalar::NativeBuilder native;
+    if (s.epilogue == ProductSpec::BiasRelu)
+      x = std::max(x, 0.f);
+    return s.epilogue == ProductSpec::BiasGelu ? dlc::scalar::gelu_erf_(native, x) : x;
+  }
+
+  const ProductSpec &s;
+  int64_t m, n, k, batch, lda, ldb, ldc, aSize, bSize, cSize;
+  std::vector<float> a, b, bias, c, panels;
+};
+
+/// One product against plain loops.
+void checkProduct(const CompiledKernel &kernel, const ProductSpec &s, int64_t m, int64_t n, int64_t k, int pieces) {
+  Operands x(s, m, n, k);
   std::vector<int64_t> ints;
   auto strides = [&](int64_t outer, int64_t ld) {
     if (s.batch)
       ints.push_back(outer);
     ints.push_back(ld);
   };
-  strides(aSize, lda);
+  strides(x.aSize, x.lda);
   if (s.packed)
     ints.insert(ints.end(), {k * s.packed, s.packed});
   else
-    strides(bSize, ldb);
-  std::vector<void *> bufs{a.data(), s.packed ? panels.data() : b.data()};
+    strides(x.bSize, x.ldb);
+  std::vector<void *> bufs{x.a.data(), s.packed ? x.panels.data() : x.b.data()};
   if (s.epilogue != ProductSpec::None)
-    bufs.push_back(bias.data());
+    bufs.push_back(x.bias.data());
   if (s.epilogue == ProductSpec::Residual)
-    ints.push_back(ldc);
-  bufs.push_back(c.data());
-  strides(cSize, ldc);
+    ints.push_back(x.ldc);
+  bufs.push_back(x.c.data());
+  strides(x.cSize, x.ldc);
   if (s.batch)
-    ints.push_back(batch);
+    ints.push_back(x.batch);
   for (auto [fixed, size] : {std::pair(s.m, m), std::pair(s.n, n), std::pair(s.k, k)})
     if (fixed < 0)
       ints.push_back(size);
   ASSERT_EQ(run(kernel, bufs, ints, pieces), 0);
-  dlc::scalar::NativeBuilder native;
-  for (int64_t g = 0; g < batch; ++g)
+  for (int64_t g = 0; g < x.batch; ++g)
     for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < ldc; ++j) {
-        float want = -77;
-        if (j < n) {
-          want = 0;
-          for (int64_t p = 0; p < k; ++p)
-            want += a[g * aSize + (s.transA ? p * lda + i : i * lda + p)] * bAt(g, p, j);
-          if (s.epilogue == ProductSpec::Residual)
-            want += bias[i * ldc + j];
-          else if (s.epilogue != ProductSpec::None)
-            want += bias[j];
-          if (s.epilogue == ProductSpec::BiasRelu)
-            want = std::max(want, 0.f);
-          if (s.epilogue == ProductSpec::BiasGelu)
-            want = dlc::scalar::gelu_erf_(native, want);
-        }
-        ASSERT_EQ(c[g * cSize + i * ldc + j], want)
+      for (int64_t j = 0; j < x.ldc; ++j)
+        ASSERT_EQ(x.c[g * x.cSize + i * x.ldc + j], j < n ? x.want(g, i, j) : -77)
             << m << " x " << n << " x " << k << " at " << g << " " << i << " " << j << " pieces " << pieces << "\n"
             << s.schedule;
-      }
 }
 
 /// Sizes around the edges of the tile and the blocks.
@@ -184,8 +192,9 @@ TEST(KernelContract, PackedTilesOfRows) {
         ProductSpec s;
         s.transA = transA;
         s.transB = transB;
-        s.schedule = "micro = {m = " + rows + ", n = " + columns + "}, block = {k = 40, m = 42, n = " +
-                     std::to_string(3 * lanes()) + "}, pack = {lhs = block, rhs = block}";
+        s.schedule = "micro = {m = " + rows + ", n = " + columns +
+                     "}, block = {k = 40, m = 42, n = " + std::to_string(3 * lanes()) +
+                     "}, pack = {lhs = block, rhs = block}";
         checkSizes(s, {0, 1, 8, 9, 14, 15, 41, 42, 50, 100}, {1, 16, 17, 49}, {0, 1, 33, 40, 41, 90});
       }
 }
@@ -201,6 +210,21 @@ TEST(KernelContract, Epilogues) {
       s.n = 96;
       checkSizes(s, {8, 9}, {96}, {33});
     }
+}
+
+TEST(KernelContract, RefusesTilesThatCantBe) {
+  ProductSpec s;
+  s.transB = true;
+  for (auto [schedule, why] :
+       {std::pair("micro = {n = 3}", "multiple of the width"), std::pair("pack = {rhs = none}", "must pack an operand"),
+        std::pair("micro = {m = 40, n = 64}", "no machine's registers"),
+        std::pair("block = {m = 9999999, k = 9999999}", "too large")}) {
+    s.schedule = schedule;
+    KernelHarness h;
+    Compiled compiled = compileOne(h, [&](mlir::OpBuilder &b) { return buildProduct(b, s); });
+    EXPECT_FALSE(compiled.kernel.fn);
+    EXPECT_NE(compiled.error.find(why), std::string::npos) << compiled.error;
+  }
 }
 
 // Rows by columns instead of columns by rows: the roles of the operands are exchanged.
