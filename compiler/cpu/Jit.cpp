@@ -61,27 +61,47 @@ static void addLibrary(ExecutionSession &session, SymbolMap &symbols) {
   };
 #define DLC_UNARY(name)                                                                                                \
   add(#name, static_cast<double (*)(double)>(&::name));                                                                \
-  add(#name "f", static_cast<float (*)(float)>(&::name##f));
+  add(#name "f", static_cast<float (*)(float)>(&::name##f))
 #define DLC_BINARY(name)                                                                                               \
   add(#name, static_cast<double (*)(double, double)>(&::name));                                                        \
-  add(#name "f", static_cast<float (*)(float, float)>(&::name##f));
-  DLC_UNARY(exp)
-  DLC_UNARY(exp2)
-  DLC_UNARY(expm1)
-  DLC_UNARY(log)
-  DLC_UNARY(log2)
-  DLC_UNARY(log10)
-  DLC_UNARY(log1p)
-  DLC_UNARY(sin)
-  DLC_UNARY(cos)
-  DLC_UNARY(tan)
-  DLC_UNARY(asin) DLC_UNARY(acos) DLC_UNARY(atan) DLC_UNARY(sinh) DLC_UNARY(cosh) DLC_UNARY(tanh) DLC_UNARY(asinh)
-      DLC_UNARY(acosh) DLC_UNARY(atanh) DLC_UNARY(erf) DLC_UNARY(erfc) DLC_UNARY(lgamma) DLC_UNARY(tgamma)
-          DLC_UNARY(cbrt) DLC_UNARY(floor) DLC_UNARY(ceil) DLC_UNARY(trunc) DLC_UNARY(roundeven) DLC_UNARY(sqrt)
-              DLC_BINARY(atan2) DLC_BINARY(pow) DLC_BINARY(fmod) DLC_BINARY(hypot) DLC_BINARY(nextafter)
+  add(#name "f", static_cast<float (*)(float, float)>(&::name##f))
+  DLC_UNARY(exp);
+  DLC_UNARY(exp2);
+  DLC_UNARY(expm1);
+  DLC_UNARY(log);
+  DLC_UNARY(log2);
+  DLC_UNARY(log10);
+  DLC_UNARY(log1p);
+  DLC_UNARY(sin);
+  DLC_UNARY(cos);
+  DLC_UNARY(tan);
+  DLC_UNARY(asin);
+  DLC_UNARY(acos);
+  DLC_UNARY(atan);
+  DLC_UNARY(sinh);
+  DLC_UNARY(cosh);
+  DLC_UNARY(tanh);
+  DLC_UNARY(asinh);
+  DLC_UNARY(acosh);
+  DLC_UNARY(atanh);
+  DLC_UNARY(erf);
+  DLC_UNARY(erfc);
+  DLC_UNARY(lgamma);
+  DLC_UNARY(tgamma);
+  DLC_UNARY(cbrt);
+  DLC_UNARY(floor);
+  DLC_UNARY(ceil);
+  DLC_UNARY(trunc);
+  DLC_UNARY(roundeven);
+  DLC_UNARY(sqrt);
+  DLC_BINARY(atan2);
+  DLC_BINARY(pow);
+  DLC_BINARY(fmod);
+  DLC_BINARY(hypot);
+  DLC_BINARY(nextafter);
 #undef DLC_UNARY
 #undef DLC_BINARY
-                  add("dlc_ipow", &integerPower);
+  add("dlc_ipow", &integerPower);
   add("dlc_kernel_scratch", &kernelScratch);
   add("memset", &std::memset); // the code generator makes such calls of loops
   add("memcpy", static_cast<void *(*)(void *, const void *, size_t)>(&std::memcpy));
