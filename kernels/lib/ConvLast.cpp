@@ -132,30 +132,61 @@ void runGroup(const ConvLastArgs &a, int64_t inputBytes) {
   });
 }
 
-void depthwise(ConvShape s, const float *x, const float *packed, const ConvEpilogue &e, float *y) {
-  // Borders take their pixels one by one; where they are much of a row, padding in memory is cheaper.
-  if (s.padLeft > 0 && s.outWidth <= 16) {
-    Padded in = padInput(s, x, s.batch, s.inChannels);
-    x = in.data, s.height = in.height, s.width = in.width;
-    s.padLeft = s.padTop = 0;
+/// Channels [first, last) of an image with its borders, for one task.
+DepthwiseArgs padPart(const ConvShape &s, ConvShape &padded, const DepthwiseArgs &a, int64_t image, int64_t first,
+                      int64_t last) {
+  padded = s;
+  padded.padTop = padded.padLeft = 0;
+  padded.height = (s.outHeight - 1) * s.strideHeight + (s.kernelHeight - 1) * s.dilationHeight + 1;
+  padded.width = (s.outWidth - 1) * s.strideWidth + (s.kernelWidth - 1) * s.dilationWidth + 1;
+  int64_t n = last - first, rowSize = padded.width * n;
+  auto *to =
+      static_cast<float *>(scratch(kScratchColumns, static_cast<size_t>(padded.height * rowSize) * sizeof(float)));
+  for (int64_t h = 0; h < padded.height; ++h) {
+    int64_t ih = h - s.padTop;
+    float *row = to + h * rowSize;
+    const float *from = a.x + ((image * s.height + ih) * s.width - s.padLeft) * s.outChannels + first;
+    for (int64_t w = 0; w < padded.width; ++w)
+      if (bool inside = ih >= 0 && ih < s.height && w >= s.padLeft && w < s.padLeft + s.width; inside)
+        std::copy_n(from + w * s.outChannels, n, row + w * n);
+      else
+        std::fill_n(row + w * n, n, 0.0f);
   }
+  DepthwiseArgs part = a;
+  part.shape = &padded, part.x = to, part.pixelStride = n, part.firstChannel = first, part.firstImage = image;
+  return part;
+}
+
+void depthwise(const ConvShape &s, const float *x, const float *packed, const ConvEpilogue &e, float *y) {
   const ConvLastCode &code = convLastCode();
   int64_t padded = roundUp(s.outChannels, code.lanes);
   std::vector<float> values(static_cast<size_t>(2 * padded));
-  DepthwiseArgs a{&s, x, packed, padded, y, nullptr, nullptr, e.residual, e.activation};
+  DepthwiseArgs a{&s, x, packed, padded, s.outChannels, 0, 0, y, nullptr, nullptr, e.residual, e.activation};
   a.scale = padChannels(e.scale, s.outChannels, padded, values.data());
   a.shift = padChannels(e.shift, s.outChannels, padded, values.data() + padded);
-  // A part of the channels keeps the rows of a window in the first-level cache.
-  int64_t parts = std::max<int64_t>(1, s.outChannels / 64), rows = s.batch * s.outHeight;
-  auto firstOf = [&](int64_t part) {
-    return part == parts ? s.outChannels : part * s.outChannels / parts / kMostLanes * kMostLanes;
-  };
-  int64_t work = s.outWidth * padded / parts * (s.kernelHeight * s.kernelWidth + 8);
-  parallelFor(rows * parts, std::max<int64_t>(1, kTaskWork / 4 / std::max<int64_t>(1, work)),
-              [&](int64_t from, int64_t to) {
-                for (int64_t t = from; t < to; ++t)
-                  code.depthwise(a, t % rows, firstOf(t / rows), firstOf(t / rows + 1));
-              });
+  // Borders take their pixels one by one. Where they are much of a row, each task pads its part of the channels.
+  bool pads = s.padLeft > 0 && s.outWidth <= 16;
+  // A part of the channels keeps the rows of a window in the first-level cache. Parts are whole vectors but for the
+  // last.
+  int64_t vectors = std::max<int64_t>(1, s.outChannels / kMostLanes), rows = s.batch * s.outHeight;
+  int64_t parts = std::min<int64_t>(vectors, pads ? 8 : std::max<int64_t>(1, s.outChannels / 64));
+  auto firstOf = [&](int64_t part) { return part == parts ? s.outChannels : part * vectors / parts * kMostLanes; };
+  int64_t work = s.outWidth * padded / parts * (s.kernelHeight * s.kernelWidth + 8) * (pads ? s.outHeight : 1);
+  int64_t grain = std::max<int64_t>(1, kTaskWork / 4 / std::max<int64_t>(1, work));
+  if (!pads)
+    return parallelFor(rows * parts, grain, [&](int64_t from, int64_t to) {
+      for (int64_t t = from; t < to; ++t)
+        code.depthwise(a, t % rows, firstOf(t / rows), firstOf(t / rows + 1));
+    });
+  parallelFor(s.batch * parts, grain, [&](int64_t from, int64_t to) {
+    for (int64_t t = from; t < to; ++t) {
+      int64_t image = t / parts, first = firstOf(t % parts), last = firstOf(t % parts + 1);
+      ConvShape shape;
+      DepthwiseArgs part = padPart(s, shape, a, image, first, last);
+      for (int64_t r = image * s.outHeight; r < (image + 1) * s.outHeight; ++r)
+        code.depthwise(part, r, first, last);
+    }
+  });
 }
 
 } // namespace

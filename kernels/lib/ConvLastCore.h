@@ -27,6 +27,8 @@ struct DepthwiseArgs {
   const ConvShape *shape;
   const float *x, *w; ///< w: [kh][kw][channels rounded up to vectors]
   int64_t weightStride;
+  /// x holds the channels from `firstChannel` on, `pixelStride` elements a pixel, of the images from `firstImage` on.
+  int64_t pixelStride, firstChannel, firstImage;
   float *y;
   const float *scale, *shift, *residual;
   ConvActivation activation;

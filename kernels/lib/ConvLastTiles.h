@@ -283,14 +283,15 @@ template <int N, int M, int KW, bool Part = false>
 DLC_INLINE void depthwisePixels(const DepthwiseArgs &a, const DepthwiseTaps &k, const float *x, int64_t channel,
                                 int64_t out) {
   const ConvShape &s = *a.shape;
-  int64_t channels = s.outChannels, row = s.dilationHeight * s.width * channels, column = s.dilationWidth * channels;
-  int64_t step = s.strideWidth * channels, count = channels - channel;
+  int64_t channels = s.outChannels, column = s.dilationWidth * a.pixelStride;
+  int64_t row = s.dilationHeight * s.width * a.pixelStride, step = s.strideWidth * a.pixelStride,
+          count = channels - channel;
   int64_t stride[3] = {step * 4, step * 12, step * 20};
   asm("" : "+r"(stride[0]), "+r"(stride[1]), "+r"(stride[2]));
   Vec acc[N][M] = {};
   for (int64_t kh = k.khBegin; kh < k.khEnd; ++kh) {
     const float *w = a.w + (kh * s.kernelWidth + k.kwBegin) * a.weightStride + channel;
-    const float *from = x + kh * row + k.kwBegin * column + channel;
+    const float *from = x + kh * row + k.kwBegin * column + channel - a.firstChannel;
     auto tap = [&]() __attribute__((always_inline)) {
 #pragma unroll
       for (int j = 0; j < M; ++j) {
@@ -364,13 +365,13 @@ void depthwiseRow(const DepthwiseArgs &a, int64_t r, int64_t first, int64_t last
   int64_t inEnd = room < 0 ? 0 : room / s.strideWidth + 1;
   inEnd = inEnd < s.outWidth ? inEnd : s.outWidth;
   const DepthwiseFn *inside = s.kernelWidth == 3 ? kDepthwise<3> : s.kernelWidth == 5 ? kDepthwise<5> : kDepthwise<0>;
-  int64_t image = r / s.outHeight, top = r % s.outHeight * s.strideHeight - s.padTop;
+  int64_t image = r / s.outHeight - a.firstImage, top = r % s.outHeight * s.strideHeight - s.padTop;
   DepthwiseTaps k;
   clipTaps(top, s.dilationHeight, s.kernelHeight, s.height, k.khBegin, k.khEnd);
-  const float *x = a.x + (image * s.height + top) * s.width * channels;
+  const float *x = a.x + (image * s.height + top) * s.width * a.pixelStride;
   for (int64_t ow = 0; ow < s.outWidth;) {
     int64_t left = ow * s.strideWidth - s.padLeft, out = (r * s.outWidth + ow) * channels, rest = inEnd - ow;
-    const float *from = x + left * channels;
+    const float *from = x + left * a.pixelStride;
     if (ow >= inBegin && rest >= 4) {
       k.kwBegin = 0, k.kwEnd = s.kernelWidth;
       bool seven = rest == 7 || rest >= 11;
