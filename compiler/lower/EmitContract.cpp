@@ -81,6 +81,8 @@ Value ContractEmitter::at(Value pointer, Type element, Value offset) {
 Value ContractEmitter::at(Value pointer, Type element, int64_t offset) {
   if (offset == 0)
     return pointer;
+  if (!llvm::isInt<32>(offset)) // more than an index in the instruction holds
+    return b_.create<LLVM::GEPOp>(loc_, e_.ptr(), element, pointer, ValueRange{number(offset)});
   return b_.create<LLVM::GEPOp>(loc_, e_.ptr(), element, pointer, ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(offset)});
 }
 
