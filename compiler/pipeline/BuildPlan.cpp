@@ -160,8 +160,17 @@ private:
     return info && (info->kind == OpKind::Index || info->kind == OpKind::Random || info->kind == OpKind::Elementwise);
   }
 
-  /// Whether a launch may write `result` over its operand `v`.
+  /// Whether `op` only writes to some elements of its first operand, from another buffer.
+  bool replacesPart(Operation *op) {
+    const OpInfo *info = infoOf(op);
+    return info && info->kind == OpKind::Structured && info->has(kIdempotent) &&
+           layouts_.of(op->getOperand(0)).root != layouts_.of(op->getOperand(1)).root;
+  }
+
+  /// Whether a step may write `result` over its operand `v`.
   bool sharesInplace(Operation *op, Value v, Value result) {
+    if (replacesPart(op))
+      return op->getOperand(0) == v;
     auto pairs = op->getAttrOfType<DenseI64ArrayAttr>("inplace");
     if (!isLaunch(op) || !pairs)
       return false;
@@ -193,7 +202,7 @@ private:
     if (it != buffers_.end())
       return it->second;
     Operation *op = v.getDefiningOp();
-    if (isLaunch(op))
+    if (isLaunch(op) || replacesPart(op))
       for (Value operand : op->getOperands())
         if (canReuse(op, operand, v)) {
           taken_.insert(operand);

@@ -201,7 +201,8 @@ class Dlc_Record<string mnemonicName> {
   // The result's shape depends on data: the kernel allocates, capture breaks.
   bit dataDependent = 0;
   // Commutative Associative Idempotent RowWise. RowWise: a row of the result follows from the same row of the operand;
-  // in a contraction of the last but one of the tensor operands (and of the addend before it).
+  // in a contraction of the last but one of the tensor operands (and of the addend before it). Idempotent, of an op of
+  // kind structured: argument 0 with some elements replaced; its kernel may be given argument 0's memory for the result.
   list<string> traitsDlc = [];
   list<Sample> samples = [];
   // Reason why there is no sample, e.g. that the gradient samples of another op cover it.

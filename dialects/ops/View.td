@@ -196,28 +196,29 @@ def Dlc_PadOp : Move<"pad"> {
                  Sample<"S(2,3,4), (2,1), 'replicate'", "np.pad(self, ((0,0),(0,0),(2,1)), mode='edge')">,
                  Sample<"S(2,3,4), (2,1), 'circular'", "np.pad(self, ((0,0),(0,0),(2,1)), mode='wrap')">];
 }
-def Dlc_SliceScatterOp : Move<"slice_scatter"> {
+class PartReplacement<string mnemonicName> : Move<mnemonicName> { let traitsDlc = ["Idempotent"]; }
+def Dlc_SliceScatterOp : PartReplacement<"slice_scatter"> {
   let summary = "`self` with `src` in place of a slice.";
   let params = (ins T:$self, T:$src, Int<"0">:$dim, SymIntOpt:$start, SymIntOpt:$end, SymInt<"1">:$step);
   let vjp = [Vjp<["self"], "slice_scatter(g, zerosOf(g, metaOf(src)), dim, start, end, step)">,
              Vjp<["src"], "sumToLike(slice(g, dim, start, end, step), metaOf(src))">];
   let samples = [Sample<"S(3,6), S(3,2), 1, 1, 5, 2", "ref.slice_scatter(self, src, 1, 1, 5, 2)">];
 }
-def Dlc_SelectScatterOp : Move<"select_scatter"> {
+def Dlc_SelectScatterOp : PartReplacement<"select_scatter"> {
   let summary = "`self` with `src` in place of the slice at `index` along `dim`.";
   let params = (ins T:$self, T:$src, Int<>:$dim, SymInt<>:$index);
   let vjp = [Vjp<["self"], "select_scatter(g, zerosOf(g, metaOf(src)), dim, index)">,
              Vjp<["src"], "sumToLike(select(g, dim, index), metaOf(src))">];
   let samples = [Sample<"S(3,4), S(3), 1, -1", "ref.select_scatter(self, src, 1, -1)">];
 }
-def Dlc_DiagonalScatterOp : Move<"diagonal_scatter"> {
+def Dlc_DiagonalScatterOp : PartReplacement<"diagonal_scatter"> {
   let summary = "`self` with `src` in place of a diagonal.";
   let params = (ins T:$self, T:$src, Int<"0">:$offset, Int<"0">:$dim1, Int<"1">:$dim2);
   let vjp = [Vjp<["self"], "diagonal_scatter(g, zerosOf(g, metaOf(src)), offset, dim1, dim2)">,
              Vjp<["src"], "diagonal(g, offset, dim1, dim2)">];
   let samples = [Sample<"S(3,4), S(3)", "ref.diagonal_scatter(self, src, 0, 0, 1)">];
 }
-def Dlc_AsStridedScatterOp : Move<"as_strided_scatter"> {
+def Dlc_AsStridedScatterOp : PartReplacement<"as_strided_scatter"> {
   let summary = "`self` with `src` in place of the elements that as_strided would view; self counts as row-major.";
   let params = (ins T:$self, T:$src, SymInts<>:$size, SymInts<>:$stride, SymIntOpt:$storage_offset);
   let vjp = [Vjp<["self"], "as_strided_scatter(g, zerosOf(g, metaOf(src)), size, stride, storage_offset)">,
