@@ -5,6 +5,7 @@
 #include "runtime/scalar/NativeBuilder.h"
 #include <algorithm>
 #include <cmath>
+#include <immintrin.h>
 #include <iterator>
 #include <limits>
 #include <type_traits>

@@ -9,7 +9,6 @@ template <class T> DLC_INLINE Vec<T> splat(double x) {
 
 /// e^x in every lane, with the bits of scalar::exp_.
 DLC_INLINE Vec<float> expOf(Vec<float> x) {
-  typedef int32_t Bits __attribute__((ext_vector_type(kLanes<float>)));
   Vec<float> zero = splat<float>(0), limit = splat<float>(89), magic = splat<float>(scalar::detail::kRoundMagic);
   auto vanishes = x < splat<float>(scalar::detail::kExpZero);
   x = vanishes ? zero : x;
@@ -23,10 +22,15 @@ DLC_INLINE Vec<float> expOf(Vec<float> x) {
   for (int i = terms - 2; i >= 0; --i)
     sum = multiplyAdd<float>(sum, r, splat<float>(scalar::detail::kExpTail[i]));
   Vec<float> p = multiplyAdd<float>(r * r, sum, r) + splat<float>(1);
+#if DLC_GEMM_VECTOR_BYTES == 64
+  Vec<float> scaled = _mm512_scalef_ps(p, n);
+#else
+  typedef int32_t Bits __attribute__((ext_vector_type(kLanes<float>)));
   Bits power = __builtin_bit_cast(Bits, shifted) - __builtin_bit_cast(Bits, magic), half = power >> 1;
   Vec<float> first = __builtin_bit_cast(Vec<float>, (half + 127) << 23);
-  Vec<float> second = __builtin_bit_cast(Vec<float>, (power - half + 127) << 23);
-  return vanishes ? zero : p * first * second;
+  Vec<float> scaled = p * first * __builtin_bit_cast(Vec<float>, (power - half + 127) << 23);
+#endif
+  return vanishes ? zero : scaled;
 }
 DLC_INLINE Vec<double> expOf(Vec<double> x) {
   for (int i = 0; i < kLanes<double>; ++i)

@@ -47,7 +47,7 @@ public:
     for (int64_t r = 0; r < rows; ++r)
       startRow(begin + r, r);
     bool skips = skips_ && areFinite<T>({q_, dimWidth_}, rows, dimWidth_) &&
-                 areFinite<T>({grad_, valueWidth_}, rows, valueWidth_);
+                 areFinite<T>({grad_, valueWidth_}, rows, valueWidth_) && !std::any_of(lse_, lse_ + rows, sawNothing);
     std::fill(dq_, dq_ + rows * dimWidth_, T(0));
     int64_t limit = skips ? this->keyLimit(begin, end) : x.keys;
     for (int64_t from = 0; from < limit; from += kKeyBlock) {
@@ -78,6 +78,9 @@ public:
   }
 
 private:
+  /// The probabilities of such a row are NaN, of hidden keys too.
+  static bool sawNothing(T lse) { return lse == -kInfinity<T>; }
+
   void startRow(int64_t row, int64_t r) {
     int64_t head = this->headOf(row), query = this->queryOf(row);
     copyRow(x.q.at(b, head, query), x.q.col, x.dim, dimWidth_, q_ + r * dimWidth_);
