@@ -65,6 +65,10 @@ TwinCode makeTwinCode(PyObject *function) {
     return {code, ""};
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
+  if (type && !PyErr_GivenExceptionMatches(type, PyExc_Exception)) { // Ctrl-C says nothing about the function
+    PyErr_Restore(type, value, trace);
+    return {Obj::check(nullptr), ""};
+  }
   PyErr_NormalizeException(&type, &value, &trace);
   Obj t(type), v(value), tb(trace);
   Obj reason(v ? PyObject_GetAttrString(v.get(), "reason") : nullptr);
