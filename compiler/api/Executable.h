@@ -12,6 +12,8 @@ struct CompileOptions {
   int64_t contract = -1;   ///< matrix products as kernels: -1 some, 0 none, 1 all that can be
   std::string dumpDir;     ///< one numbered file a phase, if not empty
   std::string name = "graph";
+  double tuningSeconds = 0; ///< budget for measuring schedules (mode max-autotune); 0: what is known is looked up
+  enum class Progress : uint8_t { Auto, On, Off } tuningProgress = Progress::Auto; ///< the bar; Auto: on terminals
   /// The options that the knobs (DLC_MODE, DLC_FUSION_FUEL, DLC_DUMP_DIR) ask for.
   static CompileOptions fromKnobs();
 };
@@ -26,6 +28,7 @@ struct ExecutableStats {
   int64_t stateSteps = 0;       ///< that run only when a parameter has changed
   int64_t llvmCompilations = 0; ///< kernels that went through LLVM
   int64_t cacheHits = 0;        ///< kernels whose code came from the persistent cache
+  int64_t tuningOpen = 0;       ///< kernels that the tuner's budget did not reach
   int64_t arenaBytes = 0;       ///< memory of temporaries for the recorded sizes
   double compileSeconds = 0;
 };

@@ -63,6 +63,8 @@ CpuCompilerOptions CpuCompilerOptions::fromKnobs() {
   return options;
 }
 
+const char *CpuCompiler::version() { return kVersion; }
+
 CpuCompiler &CpuCompiler::get() {
   static CpuCompiler *compiler =
       new CpuCompiler(CpuCompilerOptions::fromKnobs()); // never destroyed, as its kernels may run at exit

@@ -49,6 +49,8 @@ public:
   /// `info`.
   llvm::Expected<std::vector<CompiledKernel>> load(std::vector<KernelObject> objects);
 
+  /// What changes whenever the code of a kernel may.
+  static const char *version();
   ObjectCache &cache() { return cache_; }
   const CpuTarget &target() const { return options_.target; }
 

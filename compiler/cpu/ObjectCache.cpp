@@ -104,10 +104,11 @@ ObjectCache::ObjectCache(std::string directory, uint64_t limit) : directory_(std
   }
 }
 
-ObjectCache::Status ObjectCache::load(const std::string &key, std::vector<char> &binary) {
-  if (!usable())
-    return Status::Miss;
-  File file(open(pathOf(key).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+// Reads and checks one file. `key`: what its source must have as digest.
+static ObjectCache::Status readEntry(const std::string &path, const std::string &key, std::vector<char> &content,
+                                     uint64_t &binarySize) {
+  using Status = ObjectCache::Status;
+  File file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (file.fd < 0)
     return Status::Miss;
   struct stat info;
@@ -120,15 +121,42 @@ ObjectCache::Status ObjectCache::load(const std::string &key, std::vector<char> 
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 || header.binarySize > rest ||
       header.sourceSize != rest - header.binarySize)
     return Status::Bad;
-  std::vector<char> content(rest);
+  content.resize(rest);
   if (!readAll(file.fd, content.data(), content.size()) ||
       digest({content.data(), content.size()}) != std::string_view(header.checksum, sizeof(header.checksum)) ||
       digest({content.data() + header.binarySize, header.sourceSize}) != key)
     return Status::Bad;
-  content.resize(header.binarySize);
-  binary = std::move(content);
+  binarySize = header.binarySize;
   futimens(file.fd, nullptr); // used now
   return Status::Hit;
+}
+
+ObjectCache::Status ObjectCache::load(const std::string &key, std::vector<char> &binary) {
+  if (!usable())
+    return Status::Miss;
+  std::vector<char> content;
+  uint64_t binarySize = 0;
+  Status status = readEntry(pathOf(key), key, content, binarySize);
+  if (status == Status::Hit) {
+    content.resize(binarySize);
+    binary = std::move(content);
+  }
+  return status;
+}
+
+void ObjectCache::forEach(const std::function<void(const std::string &, const std::string &)> &visit) {
+  DIR *directory = usable() ? opendir(directory_.c_str()) : nullptr;
+  if (!directory)
+    return;
+  while (dirent *item = readdir(directory)) {
+    std::string name = item->d_name;
+    std::vector<char> content;
+    uint64_t n = 0;
+    if (name.size() > 2 && name[0] != '.' && name.substr(name.size() - 2) == ".o" &&
+        readEntry(directory_ + "/" + name, name.substr(0, name.size() - 2), content, n) == Status::Hit)
+      visit(std::string(content.data(), n), std::string(content.data() + n, content.size() - n));
+  }
+  closedir(directory);
 }
 
 void ObjectCache::store(const std::string &key, std::string_view binary, std::string_view source) {

@@ -4,6 +4,7 @@
 #define DLC_COMPILER_CPU_OBJECTCACHE_H
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,11 +27,14 @@ public:
 
   /// Returns whether entries can be kept at all.
   bool usable() const { return !directory_.empty(); }
+  const std::string &directory() const { return directory_; }
 
   /// Looks up `key`; `binary` is set on a hit.
   Status load(const std::string &key, std::vector<char> &binary);
   /// Stores an entry under `key` by atomic rename; silently does nothing if the disk refuses.
   void store(const std::string &key, std::string_view binary, std::string_view source);
+  /// Calls `visit(binary, source)` for every sound entry.
+  void forEach(const std::function<void(const std::string &, const std::string &)> &visit);
   /// Removes the entries used longest ago until the limit holds.
   void evict();
 

@@ -1,4 +1,6 @@
 // One graph through all phases: dumps, failures that say how to repeat them, kernels to code, the plan.
+#include "compiler/autotune/Tune.h"
+#include "compiler/autotune/TuningStore.h"
 #include "compiler/cpu/CpuCompiler.h"
 #include "compiler/pipeline/BuildPlan.h"
 #include "compiler/pipeline/Pipelines.h"
@@ -58,7 +60,11 @@ public:
                 "the module has no function @main with a body\nDefine func.func @main.");
     phase("captured", [&] { verifyPhase(module_, "captured"); });
     for (StringRef name : {"simplified", "fused", "scheduled"})
-      phase(name, [&] { runPhase(module_, name, options_); });
+      phase(name, [&] {
+        runPhase(module_, name, options_);
+        if (name == "scheduled")
+          tune();
+      });
     if (!options_.dumpDir.empty())
       dumpCode();
     std::shared_ptr<Executable> result;
@@ -122,6 +128,12 @@ private:
       if (names.contains(kernel.getSymName()))
         launched.push_back(kernel);
     return launched;
+  }
+
+  void tune() {
+    TuningReport report = tuneKernels(module_.lookupSymbol<func::FuncOp>("main"), launchedKernels(), options_,
+                                      TuningStore::get(), CpuCompiler::get());
+    stats_.tuningOpen = options_.tuningSeconds > 0 ? report.open : 0;
   }
 
   llvm::StringMap<CompiledKernel> compileKernels(std::vector<CompiledKernel> *used) {

@@ -1,6 +1,7 @@
 // An entry is facts, statistics, the kernels' keys and objects, and the plan. The key has the identification of this
 // very build, so what is read was written by the same code.
 #include "compiler/pipeline/GraphCache.h"
+#include "compiler/autotune/TuningStore.h"
 #include "compiler/cpu/CpuCompiler.h"
 #include "runtime/core/Archive.h"
 #include "runtime/core/BuildId.h"
@@ -29,6 +30,8 @@ std::string graphSource(const std::string &graph, const CompileOptions &options)
   w.pod(options.fuse);
   w.pod(options.fusionFuel);
   w.pod(options.contract);
+  w.pod(options.tuningSeconds > 0);
+  w.text(TuningStore::get().generation());
   w.text(k.plantBug + "/" + k.gemmIsa + "/" + k.mode);
   w.text(graph);
   return std::move(w.bytes);

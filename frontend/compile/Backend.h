@@ -35,6 +35,8 @@ struct BackendOptions {
   std::string name;              ///< for dumps and messages
   std::vector<bool> sharedInput; ///< inputs whose storage another input views too: never written early
   std::vector<bool> stateInput;  ///< inputs that belong to the program and that no graph writes; may be shorter
+  double tuningSeconds = 0;      ///< how long schedules may be measured (mode max-autotune)
+  int tuningProgress = 0;        ///< its bar: 0 on a terminal, 1 always, 2 never
 };
 
 /// Compiles; throws dlc::Error (message: what failed, last line: how to replay) when it can't.

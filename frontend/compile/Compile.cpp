@@ -202,7 +202,8 @@ std::shared_ptr<CompiledGraph> CompiledFunction::build(const Graph &g, const tra
   blocking([&] {
     ForkGate gate;
     try {
-      compiled = backend(g, {name_, piece.sharedInput, piece.stateInput});
+      compiled =
+          backend(g, {name_, piece.sharedInput, piece.stateInput, options_.tuningSeconds, options_.tuningProgress});
     } catch (...) {
       failed = std::current_exception();
     }

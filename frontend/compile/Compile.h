@@ -32,7 +32,9 @@ struct CompileOptions {
     Always, ///< sizes of inputs are lifted from the first recording on
     Never   ///< each combination of sizes has code of its own
   } dynamic = Dynamic::Auto;
-  bool background = false; ///< calls run eagerly until a thread has compiled their code
+  double tuningSeconds = 0; ///< how long schedules of kernels may be measured, for each graph
+  int tuningProgress = 0;   ///< the bar of it: 0 on a terminal, 1 always, 2 never
+  bool background = false;  ///< calls run eagerly until a thread has compiled their code
 };
 
 /// Something worth telling about a compiled function.

@@ -1,4 +1,5 @@
 // The backend of compiled functions: import, run the pipeline, keep the plan.
+#include "compiler/autotune/TuningStore.h"
 #include "compiler/pipeline/GraphCache.h"
 #include "compiler/pipeline/Pipelines.h"
 #include "frontend/import/Import.h"
@@ -64,9 +65,24 @@ std::string sourceOf(const Graph &graph, const BackendOptions &options,
   return compiler::graphSource(bytes, compileOptions);
 }
 
+/// Tuning changed what a graph is found by. One that was tuned to the end serves compilations of both kinds.
+void keep(const Graph &graph, const BackendOptions &options, compiler::CompileOptions compileOptions,
+          std::string source, const compiler::Executable &made, const std::vector<compiler::CompiledKernel> &kernels,
+          const std::vector<Fact> &facts) {
+  if (compileOptions.tuningSeconds > 0) {
+    if (made.stats().tuningOpen == 0)
+      compiler::storeGraph(sourceOf(graph, options, compileOptions), made, kernels, facts);
+    compileOptions.tuningSeconds = 0;
+    source = sourceOf(graph, options, compileOptions);
+  }
+  compiler::storeGraph(source, made, kernels, facts);
+}
+
 std::shared_ptr<CompiledGraph> compileGraph(const Graph &graph, const BackendOptions &options) {
   compiler::CompileOptions compileOptions = compiler::CompileOptions::fromKnobs();
   compileOptions.name = options.name;
+  compileOptions.tuningSeconds = options.tuningSeconds;
+  compileOptions.tuningProgress = static_cast<compiler::CompileOptions::Progress>(options.tuningProgress);
   std::string source = sourceOf(graph, options, compileOptions);
   Ints symbols(graph.symbols);
   if (!source.empty())
@@ -82,11 +98,19 @@ std::shared_ptr<CompiledGraph> compileGraph(const Graph &graph, const BackendOpt
   }
   compiler::recordFacts(facts, symbols);
   if (!source.empty())
-    compiler::storeGraph(source, *made, kernels, facts);
+    keep(graph, options, compileOptions, source, *made, kernels, facts);
   return std::make_shared<Compiled>(made);
 }
 
 } // namespace
+
+std::optional<std::string> loadKept(const std::string &source) { return compiler::loadData(source); }
+void storeKept(const std::string &source, const std::string &data) { compiler::storeData(source, data); }
+std::vector<std::pair<std::string, std::string>> tuningEntries() { return compiler::TuningStore::get().dump(); }
+bool loadTuningEntry(const std::string &key, const std::string &value) {
+  return compiler::TuningStore::get().load(key, value);
+}
+std::string tuningHost() { return compiler::tuningHost(); }
 
 void installCompiler() { setBackend(compileGraph); }
 

@@ -128,12 +128,14 @@ PyObject *callCompiled(PyObject *self, PyObject *const *args, size_t nargs, PyOb
 }
 
 PyObject *compiledNew(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-  static const char *names[] = {"function", "name", "fullgraph", "quiet", "dynamic", "background", nullptr};
-  PyObject *function, *dynamic = Py_None;
+  static const char *names[] = {"function",   "name",           "fullgraph",       "quiet", "dynamic",
+                                "background", "tuning_seconds", "tuning_progress", nullptr};
+  PyObject *function, *dynamic = Py_None, *progress = Py_None;
   const char *name;
   int fullgraph = 0, quiet = 0, background = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|ppOp:_Compiled", const_cast<char **>(names), &function, &name,
-                                   &fullgraph, &quiet, &dynamic, &background))
+  double seconds = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Os|ppOpdO:_Compiled", const_cast<char **>(names), &function, &name,
+                                   &fullgraph, &quiet, &dynamic, &background, &seconds, &progress))
     return nullptr;
   return guarded([&] {
     Obj self = Obj::check(type->tp_alloc(type, 0));
@@ -144,6 +146,8 @@ PyObject *compiledNew(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     options.fullgraph = fullgraph != 0;
     options.quiet = quiet != 0;
     options.background = background != 0;
+    options.tuningSeconds = seconds;
+    options.tuningProgress = progress == Py_None ? 0 : progress == Py_True ? 1 : 2;
     options.dynamic = dynamic == Py_None   ? CompileOptions::Dynamic::Auto
                       : dynamic == Py_True ? CompileOptions::Dynamic::Always
                                            : CompileOptions::Dynamic::Never;
@@ -262,12 +266,22 @@ PyObject *getBackground(PyObject *self, void *) {
   return PyBool_FromLong(compiledOf(self)->compiled->options().background);
 }
 
+PyObject *getTuningSeconds(PyObject *self, void *) {
+  return PyFloat_FromDouble(compiledOf(self)->compiled->options().tuningSeconds);
+}
+PyObject *getTuningProgress(PyObject *self, void *) {
+  int progress = compiledOf(self)->compiled->options().tuningProgress;
+  return Py_NewRef(progress == 0 ? Py_None : progress == 1 ? Py_True : Py_False);
+}
+
 PyGetSetDef compiledGetters[] = {{"num_entries", getEntries, nullptr, "How many graphs are cached.", nullptr},
                                  {"fullgraph", getFullgraph, nullptr, "Whether breaks raise.", nullptr},
                                  {"quiet", getQuiet, nullptr, "Whether breaks are not told of.", nullptr},
                                  {"name", getName, nullptr, "What messages call the function.", nullptr},
                                  {"dynamic", getDynamic, nullptr, "When sizes are lifted.", nullptr},
                                  {"background", getBackground, nullptr, "Whether a thread compiles.", nullptr},
+                                 {"tuning_seconds", getTuningSeconds, nullptr, "The budget of the tuner.", nullptr},
+                                 {"tuning_progress", getTuningProgress, nullptr, "Whether it shows a bar.", nullptr},
                                  {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
                                  {}};
 PyMemberDef compiledMembers[] = {{"__dictoffset__", T_PYSSIZET, offsetof(PyCompiled, dict), READONLY, nullptr},
@@ -431,7 +445,32 @@ PyObject *takeProfileFn(PyObject *, PyObject *) {
   });
 }
 
-PyMethodDef functions[] = {{"_compile_stats", statsFn, METH_NOARGS, nullptr},
+PyObject *tuningEntriesFn(PyObject *, PyObject *) {
+  return guarded([&]() -> PyObject * {
+    auto entries = dlc::tuningEntries();
+    Obj list = Obj::check(PyList_New(0));
+    for (const auto &[key, value] : entries) {
+      Obj item = Obj::check(Py_BuildValue("ss", key.c_str(), value.c_str()));
+      if (PyList_Append(list.get(), item.get()) < 0)
+        throw PythonError{};
+    }
+    return list.release();
+  });
+}
+PyObject *tuningLoad(PyObject *, PyObject *args) {
+  const char *key, *value;
+  if (!PyArg_ParseTuple(args, "ss:_tuning_load", &key, &value))
+    return nullptr;
+  return guarded([&] { return PyBool_FromLong(loadTuningEntry(key, value)); });
+}
+PyObject *tuningHostFn(PyObject *, PyObject *) {
+  return guarded([&] { return PyUnicode_FromString(tuningHost().c_str()); });
+}
+
+PyMethodDef functions[] = {{"_tuning_entries", tuningEntriesFn, METH_NOARGS, nullptr},
+                           {"_tuning_load", tuningLoad, METH_VARARGS, nullptr},
+                           {"_tuning_host", tuningHostFn, METH_NOARGS, nullptr},
+                           {"_compile_stats", statsFn, METH_NOARGS, nullptr},
                            {"_reset_compile_stats", resetStats, METH_NOARGS, nullptr},
                            {"_reset_compiler", resetCompilerFn, METH_NOARGS, nullptr},
                            {"_wait_for_background", waitFn, METH_O, nullptr},

@@ -15,7 +15,7 @@ from dlc._constants import *
 from dlc._functions import *
 from dlc._printing import set_printoptions
 from dlc import _tensor, autograd, config, cuda, nn, optim, random, special, utils
-from dlc import compiler
+from dlc import compiler, tuning
 from dlc.compiler import (
     compile,
     compile_stats,

@@ -10,7 +10,7 @@ import functools
 import inspect
 import types
 
-from dlc import _C
+from dlc import _C, config
 from dlc.nn.module import Module
 
 __all__ = [
@@ -41,6 +41,8 @@ _OPTIONS = {
     "background": (bool, "calls run eagerly until a thread has compiled their code"),
     "quiet": (bool, "no line on stderr at the first graph break"),
     "name": (str, "what messages, dumps and dlc.explain call the function"),
+    "tuning_seconds": ((int, float), "how long schedules of kernels may be measured, for each graph (see dlc.tuning)"),
+    "tuning_progress": (bool, "whether tuning shows a bar on stderr; left out: on a terminal"),
 }
 
 
@@ -61,7 +63,8 @@ def compile(  # noqa: A001
     dynamic: None lifts a size to a run-time operand when a second value of it comes, True lifts all sizes of inputs that
     are no parameters from the first call on, False never: each combination of sizes has code of its own.
     backend: "dlc" (or None), or "eager" for none.
-    mode: one of PyTorch's names; checked, and otherwise without effect.
+    mode: "max-autotune" measures how kernels run best, for at most dlc.config.tuning_seconds a graph, and keeps what it
+    found (see dlc.tuning). PyTorch's other names are checked, and otherwise without effect.
     options: a dict of settings, see dlc.compiler.list_options(). Not together with mode, as in PyTorch.
     background: calls run eagerly until a thread has compiled their code.
     A compiled Module is an object of the same class over the same parameters, buffers, hooks and attributes. The body of
@@ -114,11 +117,15 @@ def _settings(fullgraph=False, dynamic=None, backend=None, mode=None, options=No
         if key not in _OPTIONS:
             raise RuntimeError(f"compile: unknown option {key!r}\nuse {', '.join(map(repr, _OPTIONS))}")
         if not isinstance(value, _OPTIONS[key][0]):
-            raise RuntimeError(
-                f"compile: option {key!r} must be a {_OPTIONS[key][0].__name__}, not {value!r}\n"
-                f"it says: {_OPTIONS[key][1]}"
-            )
+            kind = "number" if key == "tuning_seconds" else _OPTIONS[key][0].__name__
+            raise RuntimeError(f"compile: option {key!r} must be a {kind}, not {value!r}\nit says: {_OPTIONS[key][1]}")
         settings[key] = value
+    if mode is not None and mode.startswith("max-autotune"):
+        settings["tuning_seconds"] = config.tuning_seconds
+    if not 0 <= settings.get("tuning_seconds", 0) < float("inf"):
+        raise RuntimeError(
+            f"compile: option 'tuning_seconds' is {settings['tuning_seconds']!r}\ngive seconds, 0 or more"
+        )
     return settings
 
 
@@ -132,13 +139,23 @@ def list_options():
     return {name: meaning for name, (_, meaning) in _OPTIONS.items()}
 
 
-def compile_function(function, *, name=None, fullgraph=False, quiet=False, dynamic=None, background=False):
+def compile_function(
+    function,
+    *,
+    name=None,
+    fullgraph=False,
+    quiet=False,
+    dynamic=None,
+    background=False,
+    tuning_seconds=0.0,
+    tuning_progress=None,
+):
     """The compiled form of a callable; a compiled one is returned as it is."""
     if isinstance(function, _C._Compiled) and not quiet:
         return function
     name = name or _name_of(function)
     body = _resume if inspect.isgeneratorfunction(function) else function
-    compiled = _C._Compiled(body, name, fullgraph, quiet, dynamic, background)
+    compiled = _C._Compiled(body, name, fullgraph, quiet, dynamic, background, float(tuning_seconds), tuning_progress)
     if body is _resume:
         return _compiled_generator(function, compiled)
     for attribute in functools.WRAPPER_ASSIGNMENTS:
@@ -165,7 +182,8 @@ def _parts(compiled):
     method = compiled.__wrapped__
     if not isinstance(method, types.MethodType) or isinstance(method.__self__, type):
         return None
-    settings = {n: getattr(compiled, n) for n in ("name", "fullgraph", "quiet", "dynamic", "background")}
+    names = "name fullgraph quiet dynamic background tuning_seconds tuning_progress".split()
+    settings = {n: getattr(compiled, n) for n in names}
     return method.__self__, method.__name__, settings
 
 

@@ -33,7 +33,8 @@ void parse(const char *env, const char *text, bool &out) {
     warnOnce(str(env, "=", text, " is neither 0 nor 1 and is ignored"));
 }
 
-const std::set<std::string> kTopics = {"graph", "guards", "recompiles", "breaks", "fusion", "compile_time", "all"};
+const std::set<std::string> kTopics = {"graph",  "guards",       "recompiles", "breaks",
+                                       "fusion", "compile_time", "tuning",     "all"};
 
 /// What a knob may be, where its type allows more. Words: one of them; else a number in [low, high].
 struct Limit {
@@ -49,6 +50,7 @@ const std::vector<Limit> &limits() {
       {"fusionFuel", {}, -1, int64_t(1) << 40},
       {"cacheLimitMb", {}, 0, int64_t(1) << 40},
       {"compileThreads", {}, 0, 256},
+      {"tuningSeconds", {}, 0, 86400},
       {"numThreads", {}, 0, 256}};
   return *all;
 }

@@ -9,7 +9,7 @@ namespace dlc {
 /// X(C++ name, type, default, environment variable, documentation)
 #define DLC_FOR_EACH_KNOB(X)                                                                                           \
   X(logs, std::string, "", "DLC_LOGS",                                                                                 \
-    "comma-separated: graph, guards, recompiles, breaks, fusion, compile_time, or all")                                \
+    "comma-separated: graph, guards, recompiles, breaks, fusion, compile_time, tuning, or all")                        \
   X(dumpDir, std::string, "", "DLC_DUMP_DIR", "write one numbered file a compiler phase into this folder")             \
   X(mode, std::string, "full", "DLC_MODE", "eager | interpret | no_fuse | full: how far compiled functions go")        \
   X(replay, bool, true, "DLC_REPLAY", "learn programs that replay calls without Python; 0: always trace")              \
@@ -17,6 +17,7 @@ namespace dlc {
   X(cacheDir, std::string, "", "DLC_CACHE_DIR", "persistent cache (default: $XDG_CACHE_HOME/dlc or ~/.cache/dlc)")     \
   X(cacheLimitMb, int64_t, 1024, "DLC_CACHE_LIMIT_MB", "size limit of the persistent cache; 0 turns it off")           \
   X(compileThreads, int64_t, 0, "DLC_COMPILE_THREADS", "threads that compile kernels (0: as many as compute threads)") \
+  X(tuningSeconds, int64_t, 10, "DLC_TUNING_SECONDS", "what mode=\"max-autotune\" may measure for each graph")         \
   X(numThreads, int64_t, 0, "DLC_NUM_THREADS", "compute threads (0: affinity mask and cgroup quota)")                  \
   X(nvrtc, std::string, "", "DLC_NVRTC", "path of the NVRTC library (default: what the system's loader finds)")        \
   X(gemmIsa, std::string, "", "DLC_GEMM_ISA", "avx2: library and generated code without AVX-512, to compare")          \

@@ -324,7 +324,7 @@ def test_arguments_are_checked(arguments, error, text):
 
 def test_lists_of_names():
     assert {"dlc", "eager"} <= set(dlc.compiler.list_backends())
-    assert {"background", "quiet", "name"} == set(dlc.compiler.list_options())
+    assert {"background", "quiet", "name", "tuning_seconds", "tuning_progress"} == set(dlc.compiler.list_options())
 
 
 def sizes_seen(f, sizes):

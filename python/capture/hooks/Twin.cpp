@@ -1,6 +1,6 @@
 // Entering Python functions through their twins: code by dlc._capture, the original's globals, closure and default
 // values, and the hooks as hidden keyword-only parameters.
-#include "compiler/pipeline/GraphCache.h"
+#include "frontend/import/Install.h"
 #include "python/binding/Imported.h"
 #include "python/capture/hooks/Hooks.h"
 #include "python/capture/hooks/HookTable.h"
@@ -25,28 +25,27 @@ Py_ssize_t extraIndex() {
 
 //===--- The persistent cache, for dlc._capture ---===//
 
-PyObject *loadKept(PyObject *, PyObject *key) {
+PyObject *loadTwin(PyObject *, PyObject *key) {
   char *data;
   Py_ssize_t size;
   if (PyBytes_AsStringAndSize(key, &data, &size) < 0)
     return nullptr;
-  std::optional<std::string> found = compiler::loadData(std::string(data, static_cast<size_t>(size)));
+  std::optional<std::string> found = loadKept(std::string(data, static_cast<size_t>(size)));
   if (!found)
     Py_RETURN_NONE;
   return PyBytes_FromStringAndSize(found->data(), static_cast<Py_ssize_t>(found->size()));
 }
 
-PyObject *saveKept(PyObject *, PyObject *args) {
+PyObject *saveTwin(PyObject *, PyObject *args) {
   const char *key, *value;
   Py_ssize_t keySize, valueSize;
   if (!PyArg_ParseTuple(args, "y#y#", &key, &keySize, &value, &valueSize))
     return nullptr;
-  compiler::storeData(std::string(key, static_cast<size_t>(keySize)),
-                      std::string(value, static_cast<size_t>(valueSize)));
+  storeKept(std::string(key, static_cast<size_t>(keySize)), std::string(value, static_cast<size_t>(valueSize)));
   Py_RETURN_NONE;
 }
 
-PyMethodDef keepers[] = {{"load", loadKept, METH_O, ""}, {"save", saveKept, METH_VARARGS, ""}};
+PyMethodDef keepers[] = {{"load", loadTwin, METH_O, ""}, {"save", saveTwin, METH_VARARGS, ""}};
 
 void keepTwins(PyObject *module) {
   Obj load = Obj::check(PyCFunction_New(&keepers[0], nullptr)),
