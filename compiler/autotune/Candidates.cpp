@@ -122,6 +122,48 @@ void varyPlace(FuncOp kernel, const Fields &from, const TuningSizes &, SmallVect
   }
 }
 
+//===--- Fields of contractions ---===//
+
+Attribute sizesOf(Builder &b, ArrayRef<std::pair<StringRef, int64_t>> sizes) {
+  NamedAttrList list;
+  for (auto [name, size] : sizes)
+    list.append(name, b.getI64IntegerAttr(size));
+  return list.getDictionary(b.getContext());
+}
+
+/// Register tiles; blocks and packing follow from them.
+void varyTile(FuncOp kernel, const Fields &from, const TuningSizes &sizes, SmallVectorImpl<Fields> &out) {
+  static constexpr std::pair<int64_t, int64_t> kWide[] = {{14, 2}, {12, 2}, {9, 3}, {8, 3}, {6, 4}, {4, 6}, {4, 4}},
+                                               kNarrow[] = {{6, 2}, {5, 2}, {4, 3}, {4, 2}, {3, 3}, {2, 3}};
+  Builder b(kernel.getContext());
+  int64_t width = attributeOf(kernel, from).getVecWidth();
+  for (auto [rows, vectors] : sizes.vectorBits >= 512 ? ArrayRef(kWide) : ArrayRef(kNarrow)) {
+    Fields fields = with(from, "micro", sizesOf(b, {{"m", rows}, {"n", vectors * width}}));
+    fields.erase("block");
+    fields.erase("pack");
+    out.push_back(fields);
+  }
+}
+
+/// Half and twice the slice of k, and the whole.
+void varySlice(FuncOp kernel, const Fields &from, const TuningSizes &, SmallVectorImpl<Fields> &out) {
+  ScheduleAttr schedule = attributeOf(kernel, from);
+  Builder b(kernel.getContext());
+  int64_t slice = schedule.getTile("block", "k", 0);
+  for (int64_t k : slice ? std::vector<int64_t>{slice / 2, slice * 2, 0} : std::vector<int64_t>{256, 512})
+    out.push_back(with(from, "block", sizesOf(b, {{"k", k}})));
+}
+
+/// Operands copied into blocks, or read in place.
+void varyPack(FuncOp kernel, const Fields &from, const TuningSizes &, SmallVectorImpl<Fields> &out) {
+  Builder b(kernel.getContext());
+  for (StringRef lhs : {"none", "block"})
+    for (StringRef rhs : {"none", "block"})
+      out.push_back(with(from, "pack",
+                         b.getDictionaryAttr({b.getNamedAttr("lhs", b.getStringAttr(lhs)),
+                                              b.getNamedAttr("rhs", b.getStringAttr(rhs))})));
+}
+
 //===--- Classes ---===//
 
 /// What is searched: every combination of one variant (or none) of each field.
@@ -134,6 +176,7 @@ const std::vector<Space> &spaces() {
   static const auto *all = new std::vector<Space>{
       {KernelClass::Map, {varyVecDim, varyOrder, varyWidth, varyUnroll<1, 2, 4>, varyTail, varyPar}},
       {KernelClass::RowReduce, {varyUnroll<1, 2, 4, 8>, varyWidth, varyPlace, varyTail, varyPar}},
+      {KernelClass::Contract, {varyTile, varySlice, varyPack}},
       {KernelClass::ColumnReduce, {varyVecDim, varyUnroll<2, 4, 8, 16>, varyWidth, varyPlace, varyPar}},
   };
   return *all;
@@ -200,7 +243,8 @@ std::vector<ScheduleAttr> candidateSchedules(FuncOp kernel, const TuningSizes &s
   // The model knows more of unrolling than of memory: the best of each way to vectorise comes before the second best.
   llvm::SetVector<Attribute> chosen, ways;
   for (const auto &[cost, i] : ranked)
-    if (ways.size() < limit / 2 && ways.insert(llvm::cast<ScheduleAttr>(legal[i]).getFields().get("vec")))
+    if (ways.size() < limit / 2 && ways.insert(llvm::cast<ScheduleAttr>(legal[i]).getFields().get(
+                                       kind == KernelClass::Contract ? "micro" : "vec")))
       chosen.insert(legal[i]);
   for (const auto &[cost, i] : ranked)
     if (chosen.size() < limit)

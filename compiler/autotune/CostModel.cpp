@@ -1,6 +1,7 @@
 // Arithmetic by vector operations, with the latency of short chains; memory by the lines an access touches in a trip of
 // the innermost loop. Constants are of the measured kernels: an operation of a vector 0.12 ns, a line from L2 1.5 ns.
 #include "compiler/autotune/CostModel.h"
+#include "compiler/lower/ContractPlan.h"
 
 #include "mlir/IR/AffineMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -153,6 +154,31 @@ private:
 
 } // namespace
 
-double estimateNs(const KernelPlan &plan, const TuningSizes &sizes) { return Model(plan, sizes).run(); }
+/// Products or loads of a tile, what is around its slices of k, and copies of operands.
+static double contractNs(const ContractPlan &c, const TuningSizes &sizes) {
+  constexpr double kGhz = 3, kPackLhs = 0.6, kPackRhs = 0.5;
+  auto product = [&](ArrayRef<unsigned> dims) {
+    double n = 1;
+    for (unsigned dim : dims)
+      n *= static_cast<double>(std::max<int64_t>(1, sizes.dims[dim]));
+    return n;
+  };
+  double m = product(c.m), n = product(c.n), inner = product(c.kInner), k = product(c.kOuter) * inner;
+  double rows = static_cast<double>(c.rows), vectors = static_cast<double>(c.vectors);
+  double columns = static_cast<double>(c.columns()), slice = c.blockK ? static_cast<double>(c.blockK) : k;
+  double cycles =
+      std::max({rows * vectors / 2, (rows + vectors) / 2 * 1.05, rows * vectors < 8 ? 2.0 : 0.0}) + 0.15 * vectors;
+  double tiles = std::ceil(m / rows) * std::ceil(n / columns);
+  double total = tiles * (k * cycles + std::ceil(k / slice) * (20 + 2 * rows + rows * vectors));
+  if (c.lhs.block)
+    total += kPackLhs * m * k * std::max(1.0, std::ceil(n / (columns * static_cast<double>(c.blockPanels))));
+  if (c.rhs.block)
+    total += kPackRhs * n * k * std::ceil(m / static_cast<double>(c.blockRows));
+  return total * product(c.outer) / kGhz;
+}
+
+double estimateNs(const KernelPlan &plan, const TuningSizes &sizes) {
+  return plan.contract ? contractNs(*plan.contract, sizes) : Model(plan, sizes).run();
+}
 
 } // namespace dlc::compiler

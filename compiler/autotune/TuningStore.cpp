@@ -13,7 +13,7 @@
 namespace dlc::compiler {
 
 /// Counts changes of what the tuner tries: entries of another search say nothing about this one.
-static constexpr int kSearchVersion = 1;
+static constexpr int kSearchVersion = 2;
 static constexpr uint64_t kDiskLimit = uint64_t(64) << 20;
 
 std::string tuningHost() {

@@ -79,6 +79,20 @@ kernel.func @column(%x: memref<?x?xf32, strided<[?, 1]>>, %b: memref<?xf32, stri
   kernel.write %o, %y[affine_map<(d0, d1) -> (d0, d1)>] : !kernel.val<f32, [r, c]>, memref<?x?xf32, strided<[?, 1]>>
 })";
 
+const char *kProduct = R"(
+kernel.func @product(%a: memref<?x?xf32, strided<[?, 1]>>, %w: memref<?x?xf32, strided<[?, 1]>>,
+    %c: memref<?x?xf32, strided<[?, 1]>>, %M: index, %N: index, %K: index, %err: memref<i64>)
+    domain(m = %M, n = %N, k = %K) outs(%c) attributes {schedule = #kernel.schedule<$S>} {
+  %s = kernel.contract over(m, n, k) by(k) : !kernel.val<f32, [m, n]> lhs {
+    %0 = kernel.read %a[affine_map<(d0, d1, d2) -> (d0, d2)>] : memref<?x?xf32, strided<[?, 1]>> -> f32
+    kernel.yield %0 : f32
+  } rhs {
+    %0 = kernel.read %w[affine_map<(d0, d1, d2) -> (d2, d1)>] : memref<?x?xf32, strided<[?, 1]>> -> f32
+    kernel.yield %0 : f32
+  }
+  kernel.write %s, %c[affine_map<(d0, d1) -> (d0, d1)>] : !kernel.val<f32, [m, n]>, memref<?x?xf32, strided<[?, 1]>>
+})";
+
 struct Tuning : testing::Test {
   KernelHarness h;
 
@@ -140,6 +154,29 @@ TEST_F(Tuning, EveryCandidateComputesTheSame) {
     }
     kernel.setScheduleAttr(schedules[0]);
   }
+}
+
+TEST_F(Tuning, EveryTileOfAProductComputesTheSame) {
+  std::mt19937 random(9);
+  FuncOp kernel = parse(kProduct);
+  auto schedules = candidateSchedules(kernel, {{64, 512, 512}, bits()}, 1000);
+  EXPECT_GE(schedules.size(), 12u);
+  EXPECT_EQ(classOf(kernel), KernelClass::Contract);
+  CompiledKernel base = compile(kernel);
+  for (size_t k = 1; k < schedules.size(); k += 1 + schedules.size() / 15) {
+    kernel.setScheduleAttr(schedules[k]);
+    CompiledKernel other = compile(kernel);
+    for (auto [m, n, d] :
+         {std::tuple<int64_t, int64_t, int64_t>{1, 1, 1}, {3, 7, 5}, {15, 33, 300}, {29, 97, 0}, {7, 130, 17}}) {
+      std::vector<float> a(m * d + 1), w(d * n + 1), c(m * n, 3), c2 = c;
+      fillRandom(a, random, true);
+      fillRandom(w, random, true);
+      run(base, {a.data(), w.data(), c.data()}, {d, n, n, m, n, d});
+      run(other, {a.data(), w.data(), c2.data()}, {d, n, n, m, n, d});
+      ASSERT_EQ(c, c2) << m << "x" << n << "x" << d << " schedule " << k;
+    }
+  }
+  kernel.setScheduleAttr(schedules[0]);
 }
 
 TEST_F(Tuning, TheDefaultComesFirstAndNothingTwice) {
