@@ -18,6 +18,8 @@ std::unique_ptr<mlir::Pass> createChannelsLastPass();
 /// `dlc-simplify`: identities that are exact for every value, NaN and -0 included; views of views; pairs of
 /// as_strided and as_strided_scatter; unused ops.
 std::unique_ptr<mlir::Pass> createSimplifyPass();
+/// `dlc-raise-attention`: softmax between two products becomes attention in one pass.
+std::unique_ptr<mlir::Pass> createRaiseAttentionPass();
 /// `dlc-materialize`: copies where a view has no strides on its operand's layout, and where a result of the function is
 /// an argument, a view or a result already.
 std::unique_ptr<mlir::Pass> createMaterializePass();

@@ -441,6 +441,7 @@ void registerGraphPasses() {
   registerPass(createDecomposePass);
   registerPass(createSimplifyPass);
   registerPass(createMaterializePass);
+  registerPass(createRaiseAttentionPass);
   registerPass(createStatePartPass);
   registerPass(createFoldConvPass);
   registerPass(createChannelsLastPass);

@@ -38,6 +38,7 @@ void addPasses(OpPassManager &pm, StringRef phase, const CompileOptions &options
   if (phase == "simplified") {
     pm.addNestedPass<func::FuncOp>(createSimplifyPass());
     pm.addNestedPass<func::FuncOp>(createFoldConvPass()); // before normalisations are decomposed
+    pm.addNestedPass<func::FuncOp>(createRaiseAttentionPass());
     pm.addNestedPass<func::FuncOp>(createDecomposePass());
     pm.addNestedPass<func::FuncOp>(createSimplifyPass()); // what rules leave: casts, identities, repeated ops
     pm.addNestedPass<func::FuncOp>(createSplitReductionsPass());

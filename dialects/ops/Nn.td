@@ -114,17 +114,20 @@ class AttentionLike<string mnemonicName> : Internal<mnemonicName> {
 }
 def Dlc_AttentionOp : AttentionLike<"attention"> {
   let summary = "Attention over (batch, heads, positions, features), and the logarithms of its sums for the gradient.";
-  // A bool mask replaces scores by `fill` where it is False; is_causal does so for keys after the query.
-  let params = (ins T:$query, T:$key, T:$value, TOpt:$mask, Bool<>:$is_causal, Num<>:$scale, Float<>:$fill, Bool<>:$zero_empty);
+  // The products are multiplied by `scale`, or divided by it. A bool mask replaces scores by `fill` where it is False;
+  // is_causal does so for keys after the query.
+  let params = (ins T:$query, T:$key, T:$value, TOpt:$mask, Bool<>:$is_causal, Num<>:$scale, Bool<>:$divides, Num<>:$fill, Bool<>:$zero_empty);
   let returns = (outs O:$out, O:$lse);
   let publicResults = 1;
-  let vjp = [Vjp<["query", "key", "value"], "attentionGrad(g_out, query, key, value, mask, out, lse, is_causal, scale, fill, zero_empty)">,
-             Vjp<["mask"], "attentionMaskGrad(g_out, query, key, value, *mask, is_causal, scale, fill, zero_empty)">];
+  let vjp = [Vjp<["query", "key", "value"], "attentionGrad(g_out, query, key, value, mask, out, lse, is_causal, scale, divides, fill, zero_empty)">,
+             Vjp<["mask"], "attentionMaskGrad(g_out, query, key, value, *mask, is_causal, scale, divides, fill, zero_empty)">];
   let noSample = "scaled_dot_product_attention calls it";
 }
 def Dlc_AttentionBackwardOp : AttentionLike<"attention_backward"> {
   let summary = "The gradients of attention for query, key and value; their heads come after the positions.";
-  let params = (ins T:$grad, T:$query, T:$key, T:$value, TOpt:$mask, T:$out, T:$lse, Bool<>:$is_causal, Num<>:$scale, Float<>:$fill, Bool<>:$zero_empty);
+  // The scores' gradients are `grad_fill` where scores were replaced, and then multiplied by `grad_scale`.
+  let params = (ins T:$grad, T:$query, T:$key, T:$value, TOpt:$mask, T:$out, T:$lse, Bool<>:$is_causal, Num<>:$scale, Bool<>:$divides, Num<>:$fill, Bool<>:$zero_empty,
+                Num<>:$grad_scale, Num<>:$grad_fill);
   let returns = (outs O:$grad_query, O:$grad_key, O:$grad_value);
   // Under create_graph its rule runs instead.
   let differentiable = 0;

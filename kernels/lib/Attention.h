@@ -40,6 +40,8 @@ template <class S> struct AttentionForward : AttentionArgs<S> {
 template <class S> struct AttentionBackward : AttentionArgs<S> {
   AttentionOperand<const S> grad, out;
   const GemmAcc<S> *lse = nullptr;
+  /// The gradient of the scores is `gradFill` where they were replaced, and then multiplied by `gradScale`.
+  double gradScale = 1, gradFill = 0;
   AttentionOperand<S> dq, dk, dv;
 };
 

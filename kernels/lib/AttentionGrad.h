@@ -37,7 +37,7 @@ public:
     keys_ = wholeRows(x.k, x.k.at(b, h, 0), x.keys, x.dim, keyCopy_);
     std::fill(dk_, dk_ + x.keys * dimWidth_, T(0));
     std::fill(dv_, dv_ + x.keys * valueWidth_, T(0));
-    skips_ = this->isMasked() && areFinite(keys_, x.keys, dimWidth_) &&
+    skips_ = this->isMasked() && args_.gradFill == 0 && areFinite(keys_, x.keys, dimWidth_) &&
              areFinite(wholeRows(x.v, x.v.at(b, h, 0), x.keys, x.valueDim, valueCopy_), x.keys, valueWidth_);
   }
 
@@ -96,21 +96,22 @@ private:
   void gradRow(int64_t row, int64_t r, int64_t from, int64_t n) {
     T *p = p_ + r * kKeyBlock, *ds = ds_ + r * kKeyBlock;
     this->mask(row, from, n, p);
-    Vec<T> lse(lse_[r]), delta(delta_[r]), scale(static_cast<T>(x.scale));
+    Vec<T> lse(lse_[r]), delta(delta_[r]), scale(static_cast<T>(args_.gradScale));
+    T replaced = static_cast<T>(args_.gradFill) * static_cast<T>(args_.gradScale);
     for (int64_t k = 0; k < n; k += kLanes<T>) {
       Vec<T> e = expOf(load(p + k) - lse);
       store(p + k, e);
       store(ds + k, e * (load(ds + k) - delta) * scale);
     }
-    // Where the score was replaced, nothing flows back.
+    // Where the score was replaced, nothing flows back (`replaced` is 0).
     if (x.seen.data) {
       const bool *seen = x.seen.at(b, this->headOf(row), this->queryOf(row)) + from * x.seen.col;
       for (int64_t k = 0; k < n; ++k)
-        ds[k] = seen[k * x.seen.col] ? ds[k] : T(0);
+        ds[k] = seen[k * x.seen.col] ? ds[k] : replaced;
     }
     if (x.causal)
       for (int64_t k = std::max<int64_t>(0, this->queryOf(row) + 1 - from); k < n; ++k)
-        ds[k] = T(0);
+        ds[k] = replaced;
   }
 
   const AttentionBackward<S> &args_;

@@ -18,6 +18,8 @@ template <class S> AttentionOperand<const S> input(const Tensor &t) { return ope
 template <class S> AttentionOperand<const S> swapped(const Tensor &t) { return operandOf<const S, S>(t, 2, 1); }
 template <class S> AttentionOperand<S> result(const Tensor &t) { return operandOf<S, S>(t, 2, 1); }
 
+double scaleOf(const Number &scale, bool divides) { return divides ? 1 / scale.toDouble() : scale.toDouble(); }
+
 template <class S, class Args> void fillArgs(const Args &a, AttentionArgs<S> &x) {
   x.batch = a.query.size(0), x.heads = a.query.size(1), x.kvHeads = a.key.size(1);
   x.queries = a.query.size(2), x.keys = a.key.size(2), x.dim = a.query.size(3), x.valueDim = a.value.size(3);
@@ -30,7 +32,7 @@ template <class S, class Args> void fillArgs(const Args &a, AttentionArgs<S> &x)
     x.bias.col = a.mask->size(3) == 1 && x.keys != 1 ? 0 : a.mask->stride(3);
   }
   x.causal = a.is_causal, x.zeroEmpty = a.zero_empty;
-  x.scale = a.scale.toDouble(), x.fill = a.fill;
+  x.scale = scaleOf(a.scale, a.divides), x.fill = a.fill.toDouble();
 }
 
 template <class F> void visitAttention(DType t, F f) {
@@ -67,6 +69,7 @@ void attentionBackwardKernel(const ops::AttentionBackwardArgs<Tensor> &args, Spa
     AttentionBackward<S> x;
     fillArgs(args, x);
     Tensor lse = asContiguous(args.lse);
+    x.gradScale = scaleOf(args.grad_scale, args.divides), x.gradFill = args.grad_fill.toDouble();
     x.grad = swapped<S>(args.grad), x.out = swapped<S>(args.out);
     x.lse = lse.dataAs<GemmAcc<S>>();
     x.dq = result<S>(outs[0]), x.dk = result<S>(outs[1]), x.dv = result<S>(outs[2]);

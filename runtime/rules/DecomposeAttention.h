@@ -8,7 +8,8 @@ namespace dlc::rules {
 struct AttentionScoring {
   bool isCausal;
   Number scale;
-  double fill;
+  bool divides;
+  Number fill;
   bool zeroEmpty;
 };
 
@@ -47,14 +48,18 @@ template <class V> std::optional<V> seenKeys(const V &query, const V &key, const
   return seen;
 }
 
+template <class V> V scaledScores(const V &products, const AttentionScoring &a) {
+  return a.divides ? products / a.scale : products * a.scale;
+}
+
 /// The probabilities of the explicit form, in the type that sums are made in. `key` has the heads of `query`.
 template <class V> V attentionWeights(const V &query, const V &key, const V *mask, const AttentionScoring &a) {
   DType t = computeType(dtypeOf(query));
-  V scores = matmul(castTo(query, t), transpose(castTo(key, t), -2, -1)) * a.scale;
+  V scores = scaledScores(matmul(castTo(query, t), transpose(castTo(key, t), -2, -1)), a);
   if (mask && dtypeOf(*mask) != DType::Bool)
     scores = scores + castTo(*mask, t);
   if (std::optional<V> seen = seenKeys(query, key, mask, a.isCausal))
-    scores = where(*seen, scores, a.fill);
+    scores = where(*seen, scores, V(a.fill));
   if (!a.zeroEmpty || positionsOf(sizesOf(key)) == 0)
     return softmax(scores, -1);
   V empty = eq(amax(scores, dimList(-1), true), Number(-INFINITY));
@@ -73,7 +78,7 @@ std::array<V, 4> explicitAttentionGrad(const V &g, const V &query, const V &key,
   V ds = softmax_backward(matmul(gc, transpose(v, -2, -1)), p, -1);
   if (std::optional<V> seen = seenKeys(query, key, mask, a.isCausal))
     ds = where(*seen, ds, 0.0);
-  V dq = matmul(ds, k) * a.scale, dk = matmul(transpose(ds, -2, -1), q) * a.scale,
+  V dq = scaledScores(matmul(ds, k), a), dk = scaledScores(matmul(transpose(ds, -2, -1), q), a),
     dv = matmul(transpose(p, -2, -1), gc);
   return {castTo(dq, dtypeOf(query)), castTo(sumHeads(dk, shared), dtypeOf(key)),
           castTo(sumHeads(dv, shared), dtypeOf(value)), ds};
@@ -82,21 +87,23 @@ std::array<V, 4> explicitAttentionGrad(const V &g, const V &query, const V &key,
 /// Of attention: its gradient op, or the explicit form where it may be differentiated again.
 template <class V>
 std::array<V, 3> attentionGrad(const V &g, const V &query, const V &key, const V &value, const V *mask, const V &out,
-                               const V &lse, bool isCausal, const Number &scale, double fill, bool zeroEmpty) {
+                               const V &lse, bool isCausal, const Number &scale, bool divides, const Number &fill,
+                               bool zeroEmpty) {
   if (Builder<V>::higherOrder()) {
     std::array<V, 4> r = explicitAttentionGrad(transpose(g, 1, 2), query, key, value, mask,
-                                               AttentionScoring{isCausal, scale, fill, zeroEmpty});
+                                               AttentionScoring{isCausal, scale, divides, fill, zeroEmpty});
     return {r[0], r[1], r[2]};
   }
-  std::array<V, 3> r = attention_backward(g, query, key, value, mask, out, lse, isCausal, scale, fill, zeroEmpty);
+  std::array<V, 3> r =
+      attention_backward(g, query, key, value, mask, out, lse, isCausal, scale, divides, fill, zeroEmpty, scale, 0.0);
   return {transpose(r[0], 1, 2), transpose(r[1], 1, 2), transpose(r[2], 1, 2)};
 }
 /// For a mask that is added to the scores: theirs, summed where it is broadcast.
 template <class V>
 V attentionMaskGrad(const V &g, const V &query, const V &key, const V &value, const V &mask, bool isCausal,
-                    const Number &scale, double fill, bool zeroEmpty) {
+                    const Number &scale, bool divides, const Number &fill, bool zeroEmpty) {
   std::array<V, 4> r = explicitAttentionGrad(transpose(g, 1, 2), query, key, value, &mask,
-                                             AttentionScoring{isCausal, scale, fill, zeroEmpty});
+                                             AttentionScoring{isCausal, scale, divides, fill, zeroEmpty});
   return sumToLike(r[3], metaOf(mask));
 }
 
@@ -155,7 +162,7 @@ template <class V> V onePassAttention(const ScaledDotProductAttentionArgs<V> &a,
       mask = unsqueeze(*mask, 0);
     mask = withHeads(*mask);
   }
-  std::array<V, 2> r = attention(q, k, v, mask, a.is_causal, scale, -INFINITY, true);
+  std::array<V, 2> r = attention(q, k, v, mask, a.is_causal, scale, false, Number(-INFINITY), true);
   if (rank == 4)
     return transpose(r[0], 1, 2);
   V out = squeeze(r[0], dimList(2));
@@ -173,7 +180,8 @@ template <class V> V scaledDotProductAttentionRule(const ScaledDotProductAttenti
   V key = a.key, value = a.value;
   if (a.enable_gqa)
     key = repeatHeads(key, q.sizes[q.dim() - 3]), value = repeatHeads(value, q.sizes[q.dim() - 3]);
-  V weights = attentionWeights(a.query, key, a.attn_mask, AttentionScoring{a.is_causal, scale, -INFINITY, true});
+  V weights =
+      attentionWeights(a.query, key, a.attn_mask, AttentionScoring{a.is_causal, scale, false, Number(-INFINITY), true});
   if (a.dropout_p > 0)
     weights = dropout(weights, a.dropout_p, true);
   return matmul(castTo(weights, q.dtype), value);
