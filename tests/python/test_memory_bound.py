@@ -175,3 +175,32 @@ def test_softmax_down_columns_is_one_kernel(rows, columns):
     got = dlc.compile(f)(x)
     assert dlc.compile_stats()["kernels"] - before == 1
     np.testing.assert_allclose(got.numpy(), f(x).numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("make", [dlc.optim.SGD, dlc.optim.Adam, dlc.optim.AdamW], ids=lambda m: m.__name__)
+def test_a_warm_training_step_takes_no_memory_from_the_system(make):
+    """One block for the values between steps of the plan and one for the loss, both found in the allocator's lists."""
+    dlc.manual_seed(0)
+    model = dlc.nn.Sequential(dlc.nn.Linear(64, 128), dlc.nn.LayerNorm(128), dlc.nn.GELU(), dlc.nn.Linear(128, 10))
+    optimizer = make(model.parameters(), lr=1e-3)
+    rng = np.random.default_rng(0)
+    x, y = dlc.tensor(rng.standard_normal((32, 64)).astype(np.float32)), dlc.tensor(rng.integers(0, 10, 32))
+
+    def step(x, y):
+        loss = dlc.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        dlc.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.detach()
+
+    compiled = dlc.compile(step)
+    for _ in range(5):
+        loss = compiled(x, y)
+    before = dlc.memory_stats()
+    for _ in range(10):
+        loss = compiled(x, y)
+    after = dlc.memory_stats()
+    assert after["system_allocations"] == before["system_allocations"]
+    assert after["allocations"] - before["allocations"] <= 2 * 10
+    assert after["allocated"] == before["allocated"] and np.isfinite(float(loss))
