@@ -219,24 +219,22 @@ private:
     return true;
   }
 
-  /// Whether the fastest dim in memory of a full output is a kept one.
+  /// Whether neighbours in memory of what is reduced belong to different results.
   bool columnReduction(ArrayRef<uint32_t> members, const GroupShape &shape) {
     for (uint32_t m : members) {
       const Node &n = graph_.node(m);
       if (n.kind != NodeKind::Reduce)
         continue;
       const OperandUse &use = n.uses[0];
-      for (size_t k = use.dims.size(); k-- > 0;) {
-        DimUse d = use.dims[k];
-        AxisId axis = d.kind == DimUse::Reduced ? shape.reduceAxes.lookup(n.op)[d.index]
-                                                : shape.valueAxes.lookup(n.result())[d.index];
-        AxisList leaves = shape.axes.leaves(axis);
-        if (leaves.empty())
-          continue;
-        if (!shape.isReduced(leaves.back()))
-          return true;
-        break;
-      }
+      std::optional<size_t> fastest = graph_.layouts().fastestDim(use.value);
+      if (!fastest)
+        continue;
+      DimUse d = use.dims[*fastest];
+      AxisId axis = d.kind == DimUse::Reduced ? shape.reduceAxes.lookup(n.op)[d.index]
+                                              : shape.valueAxes.lookup(n.result())[d.index];
+      AxisList leaves = shape.axes.leaves(axis);
+      if (!leaves.empty() && !shape.isReduced(leaves.back()))
+        return true;
     }
     return false;
   }

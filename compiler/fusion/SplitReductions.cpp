@@ -64,7 +64,8 @@ private:
     llvm::sort(s.dims);
     for (int64_t d = 0; d < rank; ++d)
       (llvm::is_contained(s.dims, d) ? s.length : s.results) *= s.sizes[d].value();
-    s.columns = rank && !llvm::is_contained(s.dims, rank - 1);
+    std::optional<size_t> fastest = layouts_.fastestDim(op->getOperand(0));
+    s.columns = fastest && !llvm::is_contained(s.dims, static_cast<int64_t>(*fastest));
     return s;
   }
 
@@ -75,7 +76,7 @@ private:
       return;
     // At a border between reduced dims, or else inside the first one.
     int64_t parts = 1;
-    for (size_t k = 1; k < s.dims.size() && !s.columns; ++k) {
+    for (size_t k = 1; k < s.dims.size(); ++k) {
       parts *= s.sizes[s.dims[k - 1]].value();
       if (parts >= kFewestParts && parts <= kMostParts && s.length / parts >= 64)
         return replace(op, op->getOperand(0), s, ArrayRef<int64_t>(s.dims).take_front(k),

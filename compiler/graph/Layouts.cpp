@@ -87,6 +87,14 @@ const Layout &Layouts::of(Value v) {
   return *(known_[v] = std::move(layout));
 }
 
+std::optional<size_t> Layouts::fastestDim(Value v) {
+  const Layout &layout = of(v);
+  for (size_t d = layout.sizes.size(); d-- > 0;)
+    if (layout.strides[d].same(Dim(1)) && !layout.sizes[d].same(Dim(1)))
+      return d;
+  return std::nullopt;
+}
+
 bool Layouts::isFreeView(Operation *op) {
   const OpInfo *info = infoOf(op);
   return info && info->kind == OpKind::View && of(op->getResult(0)).root != op->getResult(0);

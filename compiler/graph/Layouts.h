@@ -21,6 +21,8 @@ public:
   const Layout &of(mlir::Value v);
   void setRoot(mlir::Value v, Dims strides);
   const Symbols &symbols() const { return symbols_; }
+  /// The dim of `v` along which neighbours lie side by side in memory; none if there is none of more than one element.
+  std::optional<size_t> fastestDim(mlir::Value v);
   /// Whether `op` is a view whose result has a layout, given that of its operand.
   bool isFreeView(mlir::Operation *op);
   /// After the op that defines `v` changed.

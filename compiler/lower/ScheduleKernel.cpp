@@ -34,6 +34,8 @@ bool callsLibrary(PrimOp op) {
                       .Default(false);
 }
 
+constexpr int kFullWeight = 16;
+
 class Scheduler {
 public:
   Scheduler(FuncOp func, unsigned vectorBits) : func_(func), vectorBits_(vectorBits), deps_(computeDeps(func)) {}
@@ -87,27 +89,36 @@ int Scheduler::scoreAccess(AffineMap map, MemRefType type, ArrayRef<Attribute> o
   return neighbours ? 2 : 0;
 }
 
+// An access at every point of the domain outweighs those along some of its dims only: the statistics of a batch norm
+// have many values a channel, but they are few.
 int Scheduler::scoreDim(unsigned dim) {
+  size_t widest = 0;
+  for (Operation &op : func_.getBlock())
+    if (isStage(&op))
+      widest = std::max(widest, getOver(&op).size());
+  auto weight = [&](size_t dims) { return dims >= widest ? kFullWeight : 1; };
   int score = 0;
+  bool cannot = false;
   func_.walk([&](Operation *op) {
     if (auto read = dyn_cast<ReadOp>(op)) {
-      score += scoreAccess(read.getMap(), cast<MemRefType>(read.getBuffer().getType()),
-                           getOver(op->getParentOp()).getValue(), dim);
+      ArrayRef<Attribute> over = getOver(op->getParentOp()).getValue();
+      int own = scoreAccess(read.getMap(), cast<MemRefType>(read.getBuffer().getType()), over, dim);
       for (Value sym : read.getSyms())
-        score -= deps_.lookup(sym) >> dim & 1 ? 2 : 0;
+        own -= deps_.lookup(sym) >> dim & 1 ? 2 : 0;
+      score += weight(over.size()) * own;
     } else if (auto write = dyn_cast<WriteOp>(op)) {
       ArrayRef<StringAttr> dims = write.getValue().getType().getDims();
       SmallVector<Attribute> over(dims.begin(), dims.end());
       // Scattering lanes costs more than gathering them.
-      score += 2 * scoreAccess(write.getMap(), cast<MemRefType>(write.getBuffer().getType()), over, dim);
+      int own = 2 * scoreAccess(write.getMap(), cast<MemRefType>(write.getBuffer().getType()), over, dim);
+      score += weight(over.size()) * own;
       bool goesAlong = llvm::is_contained(dims, func_.getDimName(dim));
-      if (goesAlong && !isParallelDim(func_, op, dim))
-        score = -1000;
+      cannot |= goesAlong && !isParallelDim(func_, op, dim);
     }
   });
   if (func_.isStaticDim(dim) && func_.getDimSizes()[dim] < 4)
-    score -= 100;
-  return score;
+    score -= 100 * kFullWeight;
+  return cannot ? -1000 * kFullWeight : score;
 }
 
 // A map that reads across: lanes apart along the vectorised dim, neighbours along another one. That one goes inside the
@@ -130,7 +141,7 @@ int Scheduler::findTransposed(unsigned vecDim) {
 }
 
 int Scheduler::chooseVecDim() {
-  int best = -1, bestScore = -50;
+  int best = -1, bestScore = -50 * kFullWeight;
   for (unsigned dim = 0; dim < func_.getNumDims(); ++dim) {
     SmallVector<unsigned> order = findOrder(func_, dim);
     if (order.empty())

@@ -41,9 +41,9 @@ void addPasses(OpPassManager &pm, StringRef phase, const CompileOptions &options
     pm.addNestedPass<func::FuncOp>(createRaiseAttentionPass());
     pm.addNestedPass<func::FuncOp>(createDecomposePass());
     pm.addNestedPass<func::FuncOp>(createSimplifyPass()); // what rules leave: casts, identities, repeated ops
-    pm.addNestedPass<func::FuncOp>(createSplitReductionsPass());
     pm.addNestedPass<func::FuncOp>(createPushViewsPass());
     pm.addNestedPass<func::FuncOp>(createChannelsLastPass());
+    pm.addNestedPass<func::FuncOp>(createSplitReductionsPass());
     pm.addNestedPass<func::FuncOp>(createMaterializePass()); // last: simplification would undo its copies
     pm.addPass(createStatePartPass());
   } else if (phase == "fused") {

@@ -204,3 +204,35 @@ def test_a_warm_training_step_takes_no_memory_from_the_system(make):
     assert after["system_allocations"] == before["system_allocations"]
     assert after["allocations"] - before["allocations"] <= 2 * 10
     assert after["allocated"] == before["allocated"] and np.isfinite(float(loss))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_statistics_of_channels_that_lie_side_by_side(threads):
+    """A convolution before makes the layout channels-last; one after keeps it."""
+    dlc.manual_seed(0)
+    nn = dlc.nn
+    model = nn.Sequential(
+        nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 20, 3), nn.BatchNorm2d(20)
+    )  # fmt: skip
+    x = dlc.tensor(np.random.default_rng(0).standard_normal((8, 3, 28, 26)).astype(np.float32))
+
+    def step(x):
+        for p in model.parameters():
+            p.grad = None
+        y = (model(x) ** 2).mean()
+        y.backward()
+        return [y.detach()] + [p.grad for p in model.parameters()]
+
+    start = {k: v.clone() for k, v in model.state_dict().items()}
+    want = [t.numpy() for t in step(x)]
+    statistics = model[1].running_var.numpy().copy()
+    model.load_state_dict(start)
+    before = dlc.get_num_threads()
+    try:
+        dlc.set_num_threads(threads)
+        got = dlc.compile(step)(x)
+    finally:
+        dlc.set_num_threads(before)
+    for a, b in zip(want, got):
+        np.testing.assert_allclose(b.numpy(), a, rtol=2e-3, atol=2e-5)
+    np.testing.assert_allclose(model[1].running_var.numpy(), statistics, rtol=1e-4)
