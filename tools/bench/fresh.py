@@ -36,7 +36,8 @@ def inside(candidate, model, threads, sizes):
     importlib.import_module(candidates.package_of(candidate))
     imported = time.perf_counter() - start
     if candidates.package_of(candidate) == "torch":
-        importlib.import_module("torch._dynamo")  # its optimizers import it at their first step: that is no step's memory
+        # Its optimizers import it at their first step: that is no memory of a step.
+        importlib.import_module("torch._dynamo")
     candidates.set_threads(threads, [candidate])
     base = resident()
     runner = candidates.runner(candidate, model, threads, sizes)

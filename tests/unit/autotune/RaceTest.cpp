@@ -123,9 +123,7 @@ TEST(Race, RoundsOfABusyMachineDoNotCount) {
     return busy ? 2e-5 : 1e-5;
   };
   auto sample = [&](size_t i) { return m.sample(i) * (busy && i == 0 ? 3 : 1); };
-  RaceResult r = Race(
-                     sample, [&] { return m.time; }, canary)
-                     .run(2, 1e9);
+  RaceResult r = Race(sample, [&] { return m.time; }, canary).run(2, 1e9);
   EXPECT_EQ(r.winner, 0u);
   // Never quiet: no decision, and an end.
   auto never = [&, k = 0]() mutable { return k++ ? 2e-5 : 1e-5; };
