@@ -460,10 +460,8 @@ bool runEntry(const CacheEntry &entry, const std::string &name, Span<const Tenso
     entry.compiled->run(inputs, numbers, symbols, outs);
     return true;
   } catch (const Error &e) {
-    if (e.kind() == ErrorKind::Memory)
-      throw;
-    // A kernel found bad data before anything was written: eager kernels raise the error that names the op. If they do
-    // not, their results are right and the difference is said.
+    // A kernel found bad data, or memory ran out, before anything was written: eager kernels raise the error that names
+    // the op and its line. If they do not, their results are right and the difference is said.
     interpret(entry.graph, inputs, numbers, symbols, outs);
     count([](CompileStats &s) { s.fallbacks++; });
     warnOnce(str(name, ": compiled code failed where eager code does not: ", e.what()));

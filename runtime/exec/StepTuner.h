@@ -1,5 +1,6 @@
 // Which steps of a plan are worth a second thread: measured on the first runs of a shape, since it depends less on a
-// step's own cost than on whose cache its operands lie in. Results do not depend on the choice.
+// step's own cost than on whose cache its operands lie in. Measured again after more and more runs, and the best times
+// ever seen decide: a disturbed moment must not stick. Results do not depend on the choice.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -19,13 +20,24 @@ public:
 
   /// What the runs so far say of step `i`.
   bool serial(size_t i) const { return serial_[i].load(std::memory_order_relaxed); }
-  bool done(int threads) const { return doneFor_.load(std::memory_order_relaxed) == threads; }
+  /// Whether this run needs no measurement; counts it. Racing threads may lose counts, which does no harm.
+  bool done(int threads) {
+    if (doneFor_.load(std::memory_order_relaxed) != threads)
+      return false;
+    int64_t left = untilNext_.load(std::memory_order_relaxed);
+    if (left <= 0)
+      return false;
+    untilNext_.store(left - 1, std::memory_order_relaxed);
+    return true;
+  }
   /// True if the caller may measure; it must call finish() afterwards. Others run with what is known.
   bool begin(int threads) {
     if (busy_.exchange(true, std::memory_order_acquire))
       return false;
     if (threads != threads_)
       restart(threads);
+    else if (run_ == kRuns)
+      run_ = kWarmUp;
     return true;
   }
 
@@ -46,7 +58,7 @@ public:
       if (run_ == kWarmUp + kStepRuns)
         for (size_t i = 0; i < times_.size(); ++i)
           serial_[i].store(times_[i].serial <= times_[i].parallel * 1.05f, std::memory_order_relaxed);
-      else if (run_ == kWarmUp + kStepRuns + kTotalRuns)
+      else if (run_ == kRuns)
         decide();
     }
     busy_.store(false, std::memory_order_release);
@@ -54,7 +66,9 @@ public:
 
 private:
   enum Mode { kParallel, kSerial, kMixed };
-  static constexpr int kWarmUp = 2, kStepRuns = 8, kTotalRuns = 12;
+  static constexpr int kWarmUp = 2, kStepRuns = 8, kTotalRuns = 12, kRuns = kWarmUp + kStepRuns + kTotalRuns;
+  /// Runs between the first two measurements; the pauses grow by the same factor.
+  static constexpr int64_t kFirstPause = 250, kPauseGrowth = 8, kLongestPause = int64_t(1) << 40;
   struct Times {
     float serial = 1e30f, parallel = 1e30f;
   };
@@ -70,22 +84,27 @@ private:
     int best = static_cast<int>(std::min_element(totals_, totals_ + 3) - totals_);
     for (size_t i = 0; best != kMixed && i < times_.size(); ++i)
       serial_[i].store(best == kSerial, std::memory_order_relaxed);
+    untilNext_.store(pause_, std::memory_order_relaxed);
+    pause_ = std::min(pause_ * kPauseGrowth, kLongestPause);
     doneFor_.store(threads_, std::memory_order_relaxed);
   }
   void restart(int threads) {
     threads_ = threads;
     run_ = 0;
+    pause_ = kFirstPause;
     std::fill(times_.begin(), times_.end(), Times());
     std::fill(totals_, totals_ + 3, 1e30);
   }
 
   std::unique_ptr<std::atomic<bool>[]> serial_;
   std::atomic<int> doneFor_{0};
+  std::atomic<int64_t> untilNext_{0};
   std::atomic<bool> busy_{false};
   // Of the run that is allowed to measure:
   std::vector<Times> times_;
   double totals_[3] = {1e30, 1e30, 1e30};
   int threads_ = 0, run_ = 0;
+  int64_t pause_ = kFirstPause;
 };
 
 } // namespace dlc

@@ -71,9 +71,10 @@ def small_gpt():
 
 @pytest.mark.slow
 def test_train_step(tmp_path):
-    """A whole step of the GPT, forward to optimizer: equal through the shim, and a cubin with next to no spills."""
+    """A whole step of the GPT, forward to optimizer: equal through the shim, and a cubin with next to no spills.
+    Products are the library's on a GPU."""
     step, x, y = small_gpt()
-    with dlc.config.patch(dump_dir=str(tmp_path)):
+    with dlc.config.patch(dump_dir=str(tmp_path), contract=0):
         dlc.compile(step)(x, y)
     run_in_shim(sorted(tmp_path.glob("*captured.mlir")))
     (fused,) = tmp_path.glob("*fused.mlir")

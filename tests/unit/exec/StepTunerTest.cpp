@@ -47,6 +47,21 @@ TEST(StepTuner, AnotherThreadCountIsMeasuredAnew) {
   EXPECT_FALSE(t.serial(0));
 }
 
+TEST(StepTuner, ADisturbedMomentDoesNotStick) {
+  StepTuner t(2);
+  tune(t, 2, {1, 1}, {5, 5}, 0); // the other core was busy
+  EXPECT_TRUE(t.serial(0));
+  int runs = 0;
+  while (t.done(2))
+    ASSERT_LT(++runs, 1000);
+  EXPECT_GT(runs, 100);
+  tune(t, 2, {1, 1}, {0.5, 3}, 0);
+  EXPECT_FALSE(t.serial(0));
+  EXPECT_TRUE(t.serial(1));
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_TRUE(t.done(2)) << "the pause did not grow";
+}
+
 TEST(StepTuner, OneRunMeasuresAtATimeAndFailedOnesDoNotCount) {
   StepTuner t(1);
   ASSERT_TRUE(t.begin(2));
