@@ -4,7 +4,7 @@ All sides run in this process, in turns, on the thread's CPU clock; figures are 
 of the FMA peak measured beside it. `W` marks a right-hand side that is constant: ours packs it once, the peers get what
 they like best (PyTorch: as stored by nn.Linear).
 
-    python tools/bench/products.py build/tools/bench/libbench-products.so [--rounds 5] [--filter text]
+    ./dev bench products [--rounds 5] [--filter text]
 """
 
 import argparse
