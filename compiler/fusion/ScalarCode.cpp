@@ -268,7 +268,7 @@ Scalar emitSelectScatter(Operation *op, const OperandRanges &operands, ScalarCon
   int64_t dim = op->getAttrOfType<IntegerAttr>("dim").getInt();
   unsigned d = static_cast<unsigned>(dim < 0 ? dim + rank : dim);
   Dim at = *c.symbols.dim(operands["index"]);
-  if (at.isConst() && at.value() < 0)
+  if (at < 0) // a fact of this code where the index is a symbol
     at += c.symbols.sizes(op->getResult(0))[d];
   Scalar here = primScalar(s, "eq", {{c.index(d), DType::I64}, {c.size(at), DType::I64}});
   Scalar base = convertScalar(s, c.read(operands["self"]), computeType(result)),

@@ -8,6 +8,7 @@
 #include <immintrin.h>
 #include <iterator>
 #include <limits>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 

@@ -48,6 +48,8 @@ public:
       startRow(begin + r, r);
     bool skips = skips_ && areFinite<T>({q_, dimWidth_}, rows, dimWidth_) &&
                  areFinite<T>({grad_, valueWidth_}, rows, valueWidth_) && !std::any_of(lse_, lse_ + rows, sawNothing);
+    for (int64_t r = 0; r < rows; ++r)
+      norm_[r] = std::abs(lse_[r]) > kLargeSum && std::isfinite(lse_[r]) ? normOf(begin + r, r) : T(1);
     std::fill(dq_, dq_ + rows * dimWidth_, T(0));
     int64_t limit = skips ? this->keyLimit(begin, end) : x.keys;
     for (int64_t from = 0; from < limit; from += kKeyBlock) {
@@ -78,6 +80,8 @@ public:
   }
 
 private:
+  /// The logarithm of a sum beyond this is not exact enough to divide by.
+  static constexpr T kLargeSum = 64;
   /// The probabilities of such a row are NaN, of hidden keys too.
   static bool sawNothing(T lse) { return lse == -kInfinity<T>; }
 
@@ -92,14 +96,30 @@ private:
     lse_[r] = x.zeroEmpty && lse == -kInfinity<T> ? kInfinity<T> : lse;
   }
 
+  /// Where scores are large, the logarithm of their sum has lost the sum to rounding (all keys masked by a large finite
+  /// number): one over the sum of what would be the row's probabilities.
+  T normOf(int64_t row, int64_t r) {
+    T sum(0);
+    for (int64_t from = 0; from < x.keys; from += kKeyBlock) {
+      int64_t n = std::min(kKeyBlock, x.keys - from);
+      panelProduct<T>(1, n, x.dim, q_ + r * dimWidth_, dimWidth_, keyPanels_ + from * x.dim, p_, kKeyBlock,
+                      static_cast<T>(x.scale));
+      this->mask(row, from, n, p_);
+      for (int64_t k = 0; k < n; k += kLanes<T>)
+        store(p_ + k, expOf(load(p_ + k) - Vec<T>(lse_[r])));
+      sum = std::accumulate(p_, p_ + n, sum);
+    }
+    return 1 / sum;
+  }
+
   /// Scores become probabilities, and their gradients those of the scaled products.
   void gradRow(int64_t row, int64_t r, int64_t from, int64_t n) {
     T *p = p_ + r * kKeyBlock, *ds = ds_ + r * kKeyBlock;
     this->mask(row, from, n, p);
-    Vec<T> lse(lse_[r]), delta(delta_[r]), scale(static_cast<T>(args_.gradScale));
+    Vec<T> lse(lse_[r]), norm(norm_[r]), delta(delta_[r]), scale(static_cast<T>(args_.gradScale));
     T replaced = static_cast<T>(args_.gradFill) * static_cast<T>(args_.gradScale);
     for (int64_t k = 0; k < n; k += kLanes<T>) {
-      Vec<T> e = expOf(load(p + k) - lse);
+      Vec<T> e = expOf(load(p + k) - lse) * norm;
       store(p + k, e);
       store(ds + k, e * (load(ds + k) - delta) * scale);
     }
@@ -119,7 +139,7 @@ private:
   bool skips_;
   T *q_, *dq_, *grad_, *out_, *p_, *ds_, *keyPanels_, *valuePanels_, *keyCopy_, *valueCopy_, *dk_, *dv_;
   WholeRows<T> keys_;
-  T delta_[kQueryBlock], lse_[kQueryBlock];
+  T delta_[kQueryBlock], lse_[kQueryBlock], norm_[kQueryBlock];
 };
 
 template <class S> void backwardGroup(const AttentionBackward<S> &x, int64_t b, int64_t h) {

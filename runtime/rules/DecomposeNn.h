@@ -120,10 +120,11 @@ template <class V> std::vector<V> batchNormRule(const BatchNormArgs<V> &a) {
     V d = x - perChannel(average, rank);
     variance = mean(d * d, optionalDims(dims));
     if (a.running_mean)
-      running.push_back(*a.running_mean + (average - *a.running_mean) * a.momentum);
+      running.push_back(castTo(*a.running_mean + (average - *a.running_mean) * a.momentum, dtypeOf(*a.running_mean)));
     if (a.running_var) {
       V n = V(Builder<V>::number(reducedCount(m, optionalDims(dims))));
-      running.push_back(*a.running_var + (variance * n / (n - 1) - *a.running_var) * a.momentum);
+      V next = *a.running_var + (variance * n / (n - 1) - *a.running_var) * a.momentum;
+      running.push_back(castTo(next, dtypeOf(*a.running_var)));
     }
   } else {
     average = castTo(*a.running_mean, computeType(m.dtype));

@@ -3,6 +3,7 @@
 import copy
 import inspect
 import threading
+import warnings
 
 import dlc
 import pytest
@@ -310,3 +311,38 @@ def test_optimizer_step_with_changing_rate_T11():
     dlc.reset_compile_stats()
     got = run(True)
     assert dlc.allclose(got, want, rtol=1e-6, atol=1e-7) and dlc.compile_stats()["compilations"] <= 2
+
+
+def test_an_index_that_varies_may_be_negative():
+    def f(a, b, i):
+        return (dlc.select_scatter(a * 2, b + 1, 0, i) * 3).exp().sin() * 2
+
+    compiled = dlc.compile(f)
+    for i in (-1, -2, -3, -5, 0, 1, 4, -1):
+        a, b = dlc.arange(10.0).reshape(5, 2), dlc.ones(2)
+        assert dlc.equal(compiled(a, b, i), f(a, b, i)), i
+    assert dlc.compile_stats()["fallbacks"] == 0
+
+
+def test_a_batch_of_one_after_others_compiles():
+    """A symbol that happens to be 1 broadcasts as itself."""
+    conv, norm = dlc.nn.Conv2d(3, 8, 3), dlc.nn.BatchNorm2d(8)
+    compiled = dlc.compile(lambda x: norm(conv(x)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for n in (2, 1, 4, 1):
+            compiled(dlc.randn(n, 3, 8, 8).requires_grad_()).square().mean().backward()
+    assert dlc.compile_stats()["fallbacks"] == 0
+
+
+@pytest.mark.parametrize("dtype", [dlc.float16, dlc.bfloat16])
+def test_running_statistics_keep_their_dtype(dtype):
+    norms = [dlc.nn.BatchNorm2d(3).to(dtype) for _ in range(2)]
+    eager, compiled = (lambda x, n=n: dlc.relu(n(dlc.relu(x * 2))) for n in norms)
+    compiled = dlc.compile(compiled)
+    with warnings.catch_warnings(), dlc.no_grad():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            x = dlc.randn(2, 3, 4, 4).to(dtype)
+            assert dlc.equal(eager(x), compiled(x))
+    assert norms[1].running_var.dtype == dtype and dlc.equal(norms[0].running_var, norms[1].running_var)

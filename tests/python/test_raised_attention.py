@@ -97,3 +97,22 @@ def test_a_row_that_sees_nothing_is_not_a_number():
     got, want = dlc.compile(f)(q, k, v, hidden), f(q, k, v, hidden)
     assert dlc.isnan(got[:, 1]).all() and not dlc.isnan(got[:, ::2]).any()
     np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("fill", [-1e3, -1e5, -1e9])
+def test_gradients_of_rows_hidden_by_a_finite_number(fill):
+    """The logarithm of the sum of such a row has lost the sum to rounding."""
+
+    def f(q, k, v, hidden, w):
+        scores = (q @ k.transpose(-2, -1)).masked_fill(hidden, fill)
+        ((dlc.softmax(scores, -1) @ v) * w).sum().backward()
+
+    hidden = dlc.zeros(2, 2, 6, 6).bool()
+    hidden[:, :, 1] = True
+    hidden[:, :, 3, 2:] = True
+    w, tensors = dlc.randn(2, 2, 6, 4), [dlc.randn(2, 2, 6, 4).requires_grad_() for _ in range(3)]
+    same = [t.detach().clone().requires_grad_() for t in tensors]
+    dlc.compile(f)(*tensors, hidden, w)
+    f(*same, hidden, w)
+    for got, want in zip(tensors, same, strict=True):
+        assert dlc.allclose(got.grad, want.grad, rtol=1e-5, atol=1e-5)

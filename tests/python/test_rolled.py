@@ -251,3 +251,21 @@ def test_threads_with_sequences_of_different_lengths():
         t.join(timeout=120)
         assert not t.is_alive()
     assert not wrong
+
+
+def test_a_loop_from_the_end_gives_each_row_its_gradient():
+    """The index of a row is a negative symbol in the loop's code."""
+
+    def f(x, w):
+        loss = 0
+        for t in range(x.shape[0]):
+            loss = loss + dlc.sigmoid(x[-1 - t] @ w).sum()
+        loss.backward()
+        return loss.detach()
+
+    compiled = dlc.compile(f)
+    for steps in (5, 8):
+        x, w = dlc.randn(steps, 2, 3).requires_grad_(), dlc.ones(3, 4) * 0.3
+        same = x.detach().clone().requires_grad_()
+        assert dlc.allclose(compiled(x, w), f(same, w), rtol=1e-5)
+        assert dlc.allclose(x.grad, same.grad, rtol=1e-5, atol=1e-6)

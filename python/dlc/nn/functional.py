@@ -192,8 +192,11 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
             f"group_norm: {channels} channels do not divide into {num_groups} groups",
             "use a number of groups that divides the channels",
         )
-    grouped = input.reshape(n, num_groups, -1)
-    out = _C.nn_functional.layer_norm(grouped, (grouped.shape[-1],), None, None, eps).reshape(input.shape)
+    size = channels // num_groups
+    for points in input.shape[2:]:
+        size = size * points
+    grouped = input.reshape(n, num_groups, size)  # not -1: n may be 0
+    out = _C.nn_functional.layer_norm(grouped, (size,), None, None, eps).reshape(input.shape)
     shape = [1, channels] + [1] * (input.dim() - 2)
     if weight is not None:
         out = out * weight.reshape(shape)

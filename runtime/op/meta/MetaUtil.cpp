@@ -44,9 +44,11 @@ Dims broadcastSizes(const char *op, Span<const TensorMeta *const> operands) {
     for (size_t i = 0; i < s.size(); ++i) {
       Dim &a = sizes[sizes.size() - s.size() + i];
       const Dim &b = s[i];
-      if (a.same(b))
-        continue;
-      if (b.value() == 1 && a.value() != 1) {
+      if (a.same(b) || (b.isConst() && b.value() == 1))
+        continue; // beside a constant 1 a size is itself, also a symbol that happens to be 1
+      if (a.isConst() && a.value() == 1) {
+        a = b;
+      } else if (b.value() == 1 && a.value() != 1) {
         if (!b.isConst())
           (void)(b == 1);
       } else if (a.value() == 1 && b.value() != 1) {
